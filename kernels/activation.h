@@ -77,13 +77,13 @@ GCONV_BOTH float gconv_tanh(float v) {
   return a >= 0.25f ? e : t;
 }
 
-/* Softmax adds the powers of so many outputs in float32, and these partial sums in float64. A chain of 100,000 additions in
- * float32 may be off by 0.1%. */
+/* Softmax adds the exponentials of this many outputs in float32, and these partial sums in float64. A chain of 100,000
+ * additions in float32 may be off by 0.1%. */
 enum { GCONV_SOFTMAX_PART = 256 };
 
 /* Replaces `count` values, which are `distance` apart, by their softmax: e^(v - largest), divided by the sum of all these
- * powers in order. If one value is NaN or +infinity, or all are -infinity, all results are NaN. Algorithms do not compute
- * softmax, as it needs the sums of all filters at a place: it is a pass after the layer. */
+ * exponentials, added in order. If one value is NaN or +infinity, or all are -infinity, all results are NaN. Algorithms do
+ * not compute softmax, because it needs the sums of all filters at a place. It is a pass after the layer. */
 GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
   float largest = values[0];
   double parts = 0;

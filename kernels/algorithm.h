@@ -4,7 +4,8 @@
 
 #include "kernels/problem.h"
 
-/* Where the output of a filter begins, or the one output of combined filters; and the distances within it, in bytes. */
+/* An output: of one filter, or of all filters if responses are combined. `base` is where it begins. The distances between
+ * its images, planes and rows are in bytes. */
 typedef struct gconv_target {
   uint8_t *base;
   int64_t image, plane, row;
@@ -22,14 +23,14 @@ typedef struct gconv_execution {
   int64_t in_image, in_plane, in_row;
 
   /* Output sample (k, n, m, p, q, c): out[k].base + n * out[k].image + m * out[k].plane + p * out[k].row + q * out_pixel +
-   * c * out_channel; k = 0 alone where responses are combined. Alpha that is kept is at out_alpha instead of c *
-   * out_channel. Each filter writes it; if filters are stacked, only filter 0 does. The array is in host memory; on CUDA the
-   * bases lie at equal distances, and image, plane and row are the same for all k. */
+   * c * out_channel. If responses are combined, k is 0. Alpha that is kept is at out_alpha instead of c * out_channel. Each
+   * filter writes it; if filters are stacked, only filter 0 does. The array is in host memory; on CUDA the bases lie at
+   * equal distances, and image, plane and row are the same for all k. */
   const gconv_target *out;
   int64_t out_pixel, out_channel, out_alpha;
 
   void *state;     /* what acquire() made; NULL without one */
-  void *workspace; /* workspace_bytes() of it, aligned to 64 bytes; on the CPU each thread has its own */
+  void *workspace; /* workspace_bytes() bytes, aligned to 64; on the CPU each thread has its own */
 
   /* CPU: the rows first_row .. end_row - 1 of image `image`, plane `plane`. CUDA: everything, on the stream. */
   int32_t image, plane, first_row, end_row;
@@ -116,7 +117,7 @@ double gconv_float64_bound(const gconv_problem *problem);
  * if the samples are integers. */
 bool gconv_leaves_out_marks(const gconv_algorithm *algorithm, const gconv_problem *problem);
 
-/* supports() of algorithms that are for any problem. */
+/* Returns NULL: supports() of algorithms that solve any problem. */
 const char *gconv_takes_all(const gconv_problem *problem);
 
 /* 2 * N * K * C * R * S * P * Q, kept alpha not counted. */

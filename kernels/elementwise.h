@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The operations on each element by itself, of nodes of graphs, on the CPU and on GPUs: their codes, settings and helpers.
- * elementwise.def has the expressions. */
+/* The element-wise operations of nodes of graphs, on the CPU and on GPUs: their codes, settings and helpers. elementwise.def
+ * has the expressions. */
 #pragma once
 
 #include "base/both.h"
@@ -13,13 +13,13 @@ typedef struct gconv_elementwise_settings {
   int64_t axis;     /* up to opset 6: the axis of input 0 that matches the first axis of input 1; -1: the last axes match */
   bool by_suffix;   /* up to opset 6: input 1 is repeated along all other axes */
   bool approximate; /* Gelu by tanh */
-  bool remainder;   /* Mod is that of C's fmod() and % */
-  bool left;        /* BitShift goes to larger numbers */
+  bool remainder;   /* Mod has the sign of the dividend, as C's fmod() and % have */
+  bool left;        /* BitShift shifts to the left */
   bool finds_positive, finds_negative; /* of IsInf */
 } gconv_elementwise_settings;
 
-/* From EQUAL on, operations but WHERE make true or false. WHERE takes its second input where the first is true, else its
- * third. */
+/* All operations from EQUAL on, except WHERE, make true or false. WHERE takes its second input where the first is true, else
+ * its third. */
 typedef enum gconv_elementwise {
 #define UNARY(code, loop, place, expression) code,
 #define BINARY(code, loop, place, expression) code,
@@ -32,8 +32,8 @@ typedef enum gconv_elementwise {
   WHERE
 } gconv_elementwise;
 
-/* Functions of floats of a type, for the expressions. clamp(), smaller() and larger() keep NaN. `how` is what their
- * definitions begin with; tanh_of(x) is the hyperbolic tangent. */
+/* Functions of floats of a type, for the expressions. clamp(), smaller() and larger() keep NaN. `how` stands for the
+ * specifiers, such as static inline; tanh_of(x) is the hyperbolic tangent. */
 #define GCONV_ELEMENT_FUNCTIONS(how, suffix, T, tanh_of)                                                                    \
   how T clamp_##suffix(T x, T low, T high) {                                                                                \
     x = x < low ? low : x;                                                                                                  \

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The structure of filters: pairs of columns and rows, integers, zeros.
- *
- * Finds pairs by crosses instead of singular vectors. A matrix minus column_j * row_i / a_ij has zeros in row i and column
- * j, and its rank is one less (Wedderburn 1934). Taking the largest entry as a_ij keeps entries from growing (Gaussian
- * elimination with complete pivoting). The residual is computed, not estimated. And integers may stay integers, which
- * singular vectors never do. */
+ * Pairs are found by crosses instead of singular vectors. A matrix minus column_j * row_i / a_ij has zeros in row i and
+ * column j, and its rank is one less (Wedderburn 1934). Taking the largest entry as a_ij keeps entries from growing
+ * (Gaussian elimination with complete pivoting). The residual is computed, not estimated. And integers may stay integers;
+ * singular vectors are not made of integers. */
 #include "kernels/factor.h"
 #include "base/memory.h"
 
@@ -23,8 +22,8 @@ typedef struct matrix {
   int32_t rows, columns;
 } matrix;
 
-/* A cross: a row and a column of the matrix a. Subtracting it leaves a - column * row / pivot, the pivot is the entry of
- * both. */
+/* A cross: a row and a column of the matrix a. The pivot is the entry that both share. Subtracting the cross leaves
+ * a - column * row / pivot. */
 typedef struct cross {
   int32_t row, column;
   double divisor; /* divisor of the row; the column is divided by pivot / divisor */
@@ -66,7 +65,7 @@ static int32_t divisor_of_row(const matrix *m, int32_t row) {
   return divisor;
 }
 
-/* Goes by rows, as the entries lie in memory. */
+/* The outer loop is over rows, because the entries of a row are neighbours in memory. */
 static void find_divisors_of_columns(const matrix *m, int32_t *divisors) {
   memset(divisors, 0, (size_t)m->columns * sizeof *divisors);
   for (int32_t r = 0; r < m->rows; r++)
@@ -75,9 +74,9 @@ static void find_divisors_of_columns(const matrix *m, int32_t *divisors) {
         divisors[s] = greatest_divisor((int32_t)*at(m, r, s), divisors[s]);
 }
 
-/* Finds a cross whose row, divided by its greatest common divisor, and whose column, divided by the rest of the pivot, are
- * integers. If the rank is 1, there always is one. `divisors` has room for the greatest common divisor of each column. With
- * them, each entry is read a few times only, whatever the filter. */
+/* Finds a cross of integers: the row divided by its greatest common divisor d, and the column divided by pivot / d. If the
+ * rank is 1, there always is one. `divisors` has room for the greatest common divisor of each column: with these divisors,
+ * each entry is read only a few times. */
 static bool find_integer_cross(const matrix *m, int32_t *divisors, cross *found) {
   find_divisors_of_columns(m, divisors);
   for (int32_t r = 0; r < m->rows; r++) {
@@ -93,7 +92,7 @@ static bool find_integer_cross(const matrix *m, int32_t *divisors, cross *found)
   return false;
 }
 
-/* Finds the largest entry. Column and row share it evenly, so that neither overflows. */
+/* Finds the cross of the largest entry. Column and row each get its square root as divisor, so that neither overflows. */
 static cross find_largest(const matrix *m) {
   cross found = {0, 0, 0};
   double largest = 0;
@@ -106,7 +105,7 @@ static cross find_largest(const matrix *m) {
   return found;
 }
 
-/* Writes the pair of a cross as float32, and subtracts it, as it was rounded, from the matrix. */
+/* Writes the pair of a cross as float32, and subtracts the product of the rounded pair from the matrix. */
 static void take_away(const matrix *m, const cross *c, float *column, float *row) {
   double pivot = *at(m, c->row, c->column) / c->divisor;
   for (int32_t r = 0; r < m->rows; r++)
@@ -258,7 +257,7 @@ gconv_status gconv_factor_filters(const gconv_problem *problem, const float *tap
 
 /* ---- Integers ---- */
 
-/* Units are so near to 1 that no product and no sum leaves the range of float32. */
+/* Units are from 2^-64 to 2^64, so that all products and sums are in the range of float32. */
 enum { FARTHEST_UNIT = 64 };
 
 /* Returns the exponent of the lowest bit of a finite number other than 0. */
@@ -375,7 +374,7 @@ static int32_t most_pairs(int32_t rows, int32_t columns) {
   return (int32_t)(((int64_t)rows * columns - 1) / ((int64_t)rows + columns));
 }
 
-/* Returns how many pairs are looked for, of the most that can save anything. */
+/* Returns how many pairs to look for: `most`, or fewer if the filters are large. */
 static int32_t pairs_to_find(const gconv_problem *problem, int32_t most) {
   double affordable = fmax(MAX_WORK / (double)gconv_tap_count(problem) - 1, LEAST_PAIRS);
   return affordable < most ? (int32_t)affordable : most;

@@ -35,7 +35,8 @@ gconv_integers gconv_find_integers(const float *taps, int64_t count);
 /* Returns why separable algorithms do not pay for the filters of a problem, or NULL if they do. */
 const char *gconv_factor_obstacle(const gconv_problem *problem);
 
-/* Finds the structure of all filters of a problem. It reads only sizes, type of samples and border. */
+/* Finds the structure of all filters of a problem. Of the problem, it reads only the sizes, the type of samples, and the
+ * border. */
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The formulas of features of pixels. Host and device compile them from one text without contraction: so bits are the
- * same. */
+/* The formulas of features of pixels, compiled for host and device from one text and without contraction, so that both
+ * have the same bits. */
 #pragma once
 
 #include "base/both.h"

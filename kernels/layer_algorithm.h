@@ -15,16 +15,16 @@ typedef struct gconv_layer_execution {
   void *workspace;                   /* workspace_bytes() of it; on the CPU each thread has its own; contents undefined */
   size_t task;                       /* CPU: the number of the part, below tasks(). CUDA: not used, one call does all */
   void *stream;                      /* cudaStream_t */
-  const struct gconv_gpu_tail *tail; /* CUDA: what becomes of sums after the activation, of algorithms that take tails
-                                        (kernels/cuda/graph/graph.h); NULL: nothing */
+  const struct gconv_gpu_tail *tail; /* CUDA: operations on outputs after the activation (kernels/cuda/graph/graph.h), for
+                                        algorithms that take tails; NULL: none */
 } gconv_layer_execution;
 
-/* What may follow a convolution on a GPU, and be computed with it. */
+/* The operations after a convolution that an algorithm on a GPU can compute with it. */
 typedef enum gconv_layer_tails {
   GCONV_TAILS_NONE,
   GCONV_TAILS_SLOPES, /* PRelu with a slope for each filter, where the problem has no activation */
-  GCONV_TAILS_SHORT,  /* what gconv_gpu_tail says */
-  GCONV_TAILS_ALL     /* any chain of operations: a kernel of its own (kernels/cuda/graph/elementwise.cu) */
+  GCONV_TAILS_SHORT,  /* the operations that a gconv_gpu_tail can have */
+  GCONV_TAILS_ALL     /* any chain of operations, by one more kernel (kernels/cuda/graph/elementwise.cu) */
 } gconv_layer_tails;
 
 typedef struct gconv_layer_algorithm {
@@ -36,7 +36,7 @@ typedef struct gconv_layer_algorithm {
    * cores, which round their products, support one problem->math each; the others only support GCONV_MATH_FP32. */
   const char *(*supports)(const gconv_layer_problem *problem);
 
-  /* CPU: into how many independent parts the work is cut, each done by one call. Their order must not change the result. */
+  /* CPU: returns the number of independent parts of the work. Each call does one; their order must not change the result. */
   size_t (*tasks)(const gconv_layer_problem *problem);
 
   /* Returns the bytes of the workspace, which grow with problem->images; on the CPU, each thread has one. NULL: there is
@@ -48,9 +48,9 @@ typedef struct gconv_layer_algorithm {
   gconv_status (*execute)(const gconv_layer_execution *execution);
   double (*cost)(const gconv_layer_problem *problem, const gconv_machine *machine);
 
-  /* The largest |error| of sum + bias, relative to sum |weight * x| + |bias| of the output; or, of algorithms that mix
-   * neighbours (winograd) or lose the smallest products (gemm-3xfp16, gemm-6xbf16), to (sum |weight|) * (largest |x| of the
-   * group's channels of the image) + |bias|. */
+  /* The largest |error| of sum + bias, relative to sum |weight * x| + |bias| of the output. If `bound_of_largest`, it is
+   * relative to (sum |weight|) * (largest |x| of the group's channels of the image) + |bias|: for algorithms that mix
+   * neighbours (winograd) or lose the smallest products (gemm-3xfp16, gemm-6xbf16). */
   double (*error_bound)(const gconv_layer_problem *problem);
   bool bound_of_largest;
 
@@ -70,15 +70,16 @@ typedef struct gconv_layer_algorithm {
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
   void (*dismiss)(void *state);
 
-  /* CPU: supports() understands problems whose input or output is in blocks of channels. All other algorithms get none. */
+  /* CPU: supports() understands problems whose input or output is in blocks of channels. Other algorithms never get such
+   * problems. */
   bool blocks;
 
   /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is
    * installed; users ask for it by name. */
   bool library;
 
-  gconv_layer_tails tails; /* CUDA: of the tails that execute() computes */
-  bool keeps;              /* it takes and makes kept tensors (layer_problem.h) */
+  gconv_layer_tails tails; /* CUDA: the tails that execute() can compute */
+  bool keeps;              /* CUDA: it reads and writes kept tensors (layer_problem.h) */
 } gconv_layer_algorithm;
 
 #ifdef __cplusplus
@@ -101,7 +102,7 @@ double gconv_layer_chain_bound(const gconv_layer_problem *problem);
 /* gconv_rounding_bound() of a sum in float64, which is rounded once to float32, and once more with the bias. */
 double gconv_layer_float64_bound(const gconv_layer_problem *problem);
 
-/* supports() of algorithms that work in float32 alone, and are for any problem. */
+/* supports() of algorithms that solve any problem, but only in float32. */
 const char *gconv_layer_takes_fp32(const gconv_layer_problem *problem);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@ typedef struct gconv_layer_planes {
   const gconv_layer_problem *problem; /* the shapes of x (channels, height, width) and y (filters, out_height, out_width) */
   int64_t images;
   const float *x;
-  const float *input;  /* the network's input, from the row on where x begins */
+  const float *input;  /* the network's input, from the row on at which x begins */
   int64_t input_plane; /* floats from a plane of `input` to the next */
   float *y;
 } gconv_layer_planes;

@@ -16,8 +16,8 @@
 #include "gconv.h"
 #include "kernels/pixel.h"
 
-/* What becomes of outputs after their activation, on the CPU: apply() is called for each piece of the outputs that has been
- * written, in its place. It is the first member of what it needs. */
+/* Operations on outputs after their activation, on the CPU. apply() is called for each piece of outputs after it was
+ * written, and changes it in place. This struct is the first member of a larger one, which holds what apply() needs. */
 typedef struct gconv_layer_tail {
   void (*apply)(const struct gconv_layer_tail *tail, float *values, size_t count);
   bool adds;   /* all that apply() does is v += added[i] for output i, and then v < low ? low : v > high ? high : v */
@@ -56,8 +56,8 @@ GCONV_BOTH int64_t gconv_layer_image_floats(int64_t channels, int64_t plane, boo
   return (blocks ? (channels + GCONV_BLOCK - 1) / GCONV_BLOCK * GCONV_BLOCK : channels) * plane;
 }
 
-/* A tensor that layers on a GPU keep between them: numbers of 16 bits, float16 or bfloat16 as `math` says, N x H x W x C.
- * There, C is a multiple of 16; channels that the layer does not have are 0. */
+/* A kept tensor is one that layers on a GPU pass on in 16 bits, float16 or bfloat16 as `math` says: N x H x W x C. Its C is
+ * rounded up to a multiple of 16, and the added channels are 0. */
 GCONV_BOTH int64_t gconv_layer_kept_channels(int32_t channels) {
   return ((int64_t)channels + 15) / 16 * 16;
 }

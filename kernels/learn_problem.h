@@ -9,8 +9,8 @@
  *
  *   Forward. Layers are computed as layer_problem.h says: a chain of fmaf over c, r, s from +0, then + bias, then the
  *   activation (activation.h, also of softmax). Mean: mean.h. Residual: y = x + input. Kinds that run in graphs, and their
- *   gradients: src/layer/kind_NAME.c; of upconv, the gradient of inputs of the convolution that it is transposed of, which
- *   gconv_learn_turned() returns.
+ *   gradients: src/layer/kind_NAME.c. An upconv is the transpose of the convolution that gconv_learn_turned() returns: it
+ *   computes the gradient of that convolution's inputs.
  *
  *   Loss. With d = y - t, the loss of a case is a chain in float64 of d * d or |d| over outputs, in the order k, p, q. For
  *   cross-entropy, it is the one term -log y (gconv_learn_log() of learn_math.h). The losses of the cases are summed by a
@@ -24,7 +24,7 @@
  *
  *   Gradient of sums, z: gconv_learn_slope() of learn_math.h. Softmax, unless with cross-entropy: s is a chain of fmaf(dy_k,
  *   y_k, s) over k from +0, begun anew at each multiple of GCONV_SOFTMAX_PART; the chains are added in float64, and their
- * sum is rounded to float32; dz_k = y_k * (dy_k - s).
+ *   sum is rounded to float32; dz_k = y_k * (dy_k - s).
  *
  *   Gradient of inputs. Of convolutions, in gather form: a chain of fmaf(w, dz, sum) from +0 over k of the input's group,
  *   then p, then q, of all outputs that the input takes part in; then + 0.0f, which makes a -0 a +0, so that products with
@@ -91,8 +91,8 @@ GCONV_BOTH size_t gconv_learn_target_floats(const gconv_learn_net *net) {
   return net->classes ? 1 : gconv_learn_outputs(net);
 }
 
-/* Returns the convolution of which an upconv of this problem is transposed: from its outputs to its inputs. Where filters
- * overlap, half of the overlap is left out on either side. */
+/* Returns the convolution whose transpose is an upconv of this problem. It goes from the upconv's outputs to its inputs.
+ * Where filters overlap, half of the overlap is cropped on either side. */
 GCONV_BOTH gconv_layer_problem gconv_learn_turned(const gconv_layer_problem *p) {
   gconv_layer_problem turned = *p;
   turned.channels = p->filters, turned.height = p->out_height, turned.width = p->out_width;

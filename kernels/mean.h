@@ -40,7 +40,7 @@ static inline float gconv_mean(const float *samples, int64_t count) {
 }
 
 /* Does the same for GCONV_MEAN_CHANNELS neighbouring channels of a tensor whose pixels are `step` floats apart. If each lane
- * has one sample at most, the first addition of lanes takes samples. */
+ * has at most one sample, the first addition of lanes adds the samples themselves. */
 enum { GCONV_MEAN_CHANNELS = 8 };
 GCONV_INLINE void gconv_mean_of_channels(const float *samples, int64_t count, int64_t step, float *means) {
   double lanes[GCONV_MEAN_LANES][GCONV_MEAN_CHANNELS];

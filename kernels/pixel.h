@@ -115,8 +115,8 @@ GCONV_BOTH void gconv_store_sample(gconv_type type, float y, void *row, size_t i
     ((float *)row)[i] = y;
 }
 
-/* Rounds to an int16: saturates, NaN becoming 0, and rounds ties to even, as gconv_to_level() does. From 2^23 to 2^24, where
- * the addition leads, the low bits of a float32 are those of the integer, also below 0. */
+/* Rounds to an int16: saturates, NaN becoming 0, and rounds ties to even, as gconv_to_level() does. The addition leads to
+ * 2^23 .. 2^24. There, the low bits of a float32 are those of the integer, also of a negative one. */
 GCONV_BOTH int16_t gconv_to_int16(float y) {
   y = y == y ? y : 0.0f;
   y = y > -32768.0f ? y : -32768.0f;
@@ -124,8 +124,8 @@ GCONV_BOTH int16_t gconv_to_int16(float y) {
   return (int16_t)gconv_level_bits(y + 12582912.0f);
 }
 
-/* Cuts a value towards 0, to an int32; returns 0 if it does not fit. Its low bits are the level of the range "wrap", which
- * only the CPU has. */
+/* Truncates a value towards 0, to an int32; returns 0 if it does not fit. Its low bits are the level of the range "wrap",
+ * which only the CPU has. */
 static inline uint32_t gconv_cut_level(float y) {
   return y > -2147483648.0f && y < 2147483648.0f ? (uint32_t)(int32_t)y : 0;
 }

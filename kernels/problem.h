@@ -27,7 +27,7 @@ GCONV_BOTH bool gconv_is_of_bytes(const gconv_integers *integers) {
   return integers->unit > 0 && integers->least >= -128 && integers->largest <= 127;
 }
 
-/* Special properties of the taps of a problem's filters, found once. By them, algorithms decide whether they pay. */
+/* Special properties of the taps of a problem's filters, found once. Algorithms decide by them whether they pay off. */
 typedef struct gconv_structure {
   int64_t nonzero_taps; /* taps of all filters together that are not 0 */
   int64_t marks;        /* taps of -0, which mark places without a tap: samples there are left out */

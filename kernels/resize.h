@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How Resize finds the inputs of an output along an axis (taps), and their weights: on the CPU and on GPUs from one text.
- * Formulas: the text of Resize in ONNX's Operators.md, and the reference of its tests. */
+/* How Resize finds the inputs (taps) of an output along an axis, and their weights; compiled for host and device from one
+ * text. The formulas are from Resize in ONNX's Operators.md, and from the reference of ONNX's tests. */
 #pragma once
 
 #include "base/both.h"
@@ -37,8 +37,8 @@ typedef struct gconv_resize_axis {
   double cubic;
 } gconv_resize_axis;
 
-/* Returns an output's place by the scale. The scale was rounded to float32, so that 6 / 1.2 lies beside 5: the nearest input
- * is found, as in other programs, by quotients of float32, where it is 5. */
+/* Returns x / scale. The scale was rounded to float32, so 6 / 1.2 is not exactly 5. To find the nearest input, the quotient
+ * is rounded to float32, as in other programs: then it is 5. */
 GCONV_BOTH double gconv_resize_unscaled(const gconv_resize_axis *a, double x) {
   const double place = x / a->scale;
   return a->mode == GCONV_RESIZE_NEAREST ? (double)(float)place : place;
@@ -93,12 +93,12 @@ GCONV_BOTH double gconv_resize_weight(const gconv_resize_axis *a, double distanc
   return d < 2 ? ((c * d - 5 * c) * d + 8 * c) * d - 4 * c : 0;
 }
 
-/* With antialias, filters are as much wider as the axis shrinks. */
+/* Returns the factor by which filters become wider: with antialias, it is the factor by which the axis shrinks. */
 GCONV_BOTH double gconv_resize_width(const gconv_resize_axis *a) {
   return a->antialias && a->scale < 1 ? 1 / a->scale : 1;
 }
 
-/* Returns how many inputs make an output. */
+/* Returns the number of taps of an output. */
 GCONV_BOTH int64_t gconv_resize_taps(const gconv_resize_axis *a) {
   if (a->mode == GCONV_RESIZE_NEAREST)
     return 1;
@@ -107,8 +107,8 @@ GCONV_BOTH int64_t gconv_resize_taps(const gconv_resize_axis *a) {
   return a->antialias && a->scale < 1 ? count + 1 : count;
 }
 
-/* Sets index[], and weight[] or, unless it is NULL, wide[], of the `count` taps of output `o`. Returns true if the output is
- * the value outside. */
+/* Sets index[], and weight[] or, unless it is NULL, wide[], of the `count` taps of output `o`. Returns true if the output
+ * lies outside of the input, and gets the extrapolation value. */
 GCONV_BOTH bool gconv_resize_fill(const gconv_resize_axis *a, int64_t o, int64_t count, int64_t *index, float *weight,
                                   double *wide) {
   const double x = gconv_resize_coordinate(a, o), width = gconv_resize_width(a), last = (double)(a->in - 1);
@@ -124,7 +124,7 @@ GCONV_BOTH bool gconv_resize_fill(const gconv_resize_axis *a, int64_t o, int64_t
     return outside;
   }
   const int64_t first = (int64_t)floor(x) - (count - 1) / 2;
-  for (int pass = 0; pass < 2; pass++) /* sums, then quotients: there may be many taps */
+  for (int pass = 0; pass < 2; pass++) /* first adds up the weights, then divides by their sum */
     for (int64_t k = 0; k < count; k++) {
       const int64_t at = first + k;
       double w = gconv_resize_weight(a, ((double)at - x) / width);

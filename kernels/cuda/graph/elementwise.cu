@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Chains of operations on each element by itself, with operands that are broadcast. Memory bounds them: so there is one
- * kernel for all chains, which looks up each operation once for several elements. */
+/* Chains of element-wise operations, with operands that are broadcast. The bandwidth of memory limits them, so there is one
+ * kernel for all chains. It looks up each operation once for several elements. */
 #include "graph.cuh"
 #include "kernels/activation.h"
 #include "kernels/elementwise.h"
@@ -69,8 +69,8 @@ static __device__ __forceinline__ int64_t place_of_line(const gconv_gpu_elements
   return place;
 }
 
-/* A thread makes SOME neighbours of a line of the last axis. `fours`: lines of all operands that are no single elements
- * begin at multiples of 16 bytes. */
+/* A thread makes SOME neighbours of a line of the last axis. `fours`: lines of all operands begin at multiples of 16 bytes,
+ * except operands whose element is repeated along the line. */
 template <class Index>
 __global__ static void __launch_bounds__(THREADS)
     chain_of_floats(const __grid_constant__ gconv_gpu_elements job, int64_t lines, bool fours) {
@@ -121,7 +121,7 @@ static bool is_aligned(const void *data) {
   return (uintptr_t)data % sizeof(float4) == 0;
 }
 
-/* Whether lines of all operands can be read as float4. */
+/* Returns whether lines of all operands can be read as float4. */
 static bool reads_fours(const gconv_gpu_elements *job) {
   const int32_t last = job->axes - 1;
   bool fours = job->size[last] % SOME == 0 && is_aligned(job->out);
@@ -137,12 +137,12 @@ static bool reads_fours(const gconv_gpu_elements *job) {
   return fours;
 }
 
-/* Whether an operand's elements along two neighbouring axes are as far apart as those along one axis of both. */
+/* Returns whether one axis with one step can take the place of two neighbouring axes of an operand. */
 static bool goes_on(const gconv_gpu_operand *o, int32_t axis, int64_t inner) {
   return !o->data || o->step[axis] == o->step[axis + 1] * inner;
 }
 
-/* Joins neighbouring axes along which all operands go on, so that lines are long. */
+/* Joins neighbouring axes where all operands allow it, so that lines are long. */
 static gconv_gpu_elements joined(gconv_gpu_elements job) {
   for (int32_t axis = job.axes - 2; axis >= 0; axis--) {
     bool good = true;
@@ -180,7 +180,7 @@ static gconv_status run_floats(const gconv_gpu_elements *given, cudaStream_t str
 
 /* ---- One operation of numbers of any type ---- */
 
-/* Integers wrap around: they are computed as int64, and cut to their type. */
+/* Integers wrap around: they are computed as int64, and truncated to their type. */
 #undef EACH
 #define EACH(code, expression)                                                                                              \
   case code:                                                                                                                \

@@ -17,8 +17,7 @@ GCONV_C_BEGIN
 
 enum { GCONV_GPU_AXES = 8, GCONV_GPU_MOVE_AXES = 16, GCONV_GPU_ALIGNMENT = 256 };
 
-/* In place of a stream: jobs are made, and put nowhere. So a node can say before there is memory whether it runs on a GPU.
- */
+/* In place of a stream: jobs are made, but not launched. So a node can tell before it has memory whether a GPU takes it. */
 #define GCONV_GPU_NOWHERE ((void *)UINTPTR_MAX)
 
 /* Declares gconv_gpu_NAME_run(), which puts a job into a stream by gconv_gpu_NAME_launch(). A build without CUDA has none.
@@ -67,8 +66,8 @@ typedef struct gconv_gpu_operand {
   int64_t step[GCONV_GPU_AXES];
 } gconv_gpu_operand;
 
-/* One operation of a chain. The first one has all its operands; of each further one, the result of the operation before it
- * is the operand number `chained`. */
+/* One operation of a chain. All operands of the first operation are given. In each further operation, operand number
+ * `chained` is the result of the operation before it. */
 typedef struct gconv_gpu_operation {
   int32_t code; /* gconv_elementwise (kernels/elementwise.h) */
   float alpha, beta, low, high;
@@ -86,8 +85,8 @@ typedef struct gconv_gpu_elements {
   gconv_gpu_operation chain[GCONV_GPU_CHAIN];
 } gconv_gpu_elements;
 
-/* What becomes of a sum of a convolution, in the epilogue of its kernel: up to so many steps. A step's operand is `alpha`,
- * or in memory: a number for each filter, or one for each output, at the output's place. */
+/* A tail: operations on the output of a convolution, in the epilogue of its kernel, at most GCONV_GPU_TAIL. A step's operand
+ * is `alpha`, or in memory: a number for each filter, or one for each output, at the output's place. */
 enum { GCONV_GPU_TAIL = 4, GCONV_GPU_TAIL_SWISH = -1 /* y * clamp(y + alpha) / beta: a hard swish in steps */ };
 typedef struct gconv_gpu_tail_step {
   int32_t code; /* gconv_elementwise, or GCONV_GPU_TAIL_SWISH */
@@ -103,7 +102,7 @@ typedef struct gconv_gpu_tail {
 /* out = the chain, for each element. An operand may be the memory of `out` if it has the output's shape. */
 GCONV_GPU_JOB(elements)
 
-/* Converts `count` elements from a type to another as Cast does. */
+/* Converts `count` elements from one type to another, as ONNX's Cast. */
 typedef struct gconv_gpu_cast {
   const void *in;
   void *out;
@@ -177,7 +176,7 @@ GCONV_GPU_JOB(take)
 
 /* ---- Windows, planes, sums ---- */
 
-/* One dimension of an input and of its windows. */
+/* One dimension of an input and its windows. */
 typedef struct gconv_gpu_span {
   int64_t in, out, kernel, stride, dilation, before, after;
 } gconv_gpu_span;
@@ -192,7 +191,7 @@ GCONV_BOTH int64_t gconv_gpu_taps_inside(const gconv_gpu_span *d, int64_t out, b
   return count;
 }
 
-/* Windows of three dimensions, of each of `planes` planes. */
+/* Windows of three dimensions in each of `planes` planes. */
 typedef struct gconv_gpu_pool {
   gconv_gpu_span d[3];
   int64_t planes;
@@ -217,13 +216,13 @@ typedef enum gconv_gpu_reduction {
   GCONV_REDUCE_PLACE_OF_SMALLEST
 } gconv_gpu_reduction;
 
-/* One number of `count` elements along the reduced axes, for each element along the kept ones: each list from the first axis
- * to the last. */
+/* For each place along the kept axes, `count` elements along the reduced axes become one number. Lists go from the first
+ * axis to the last. */
 typedef struct gconv_gpu_reduce {
   gconv_gpu_reduction how;
   int32_t kept, reduced;
   int64_t kept_shape[GCONV_GPU_AXES], kept_step[GCONV_GPU_AXES], shape[GCONV_GPU_AXES], step[GCONV_GPU_AXES];
-  int64_t outputs, count; /* count: of elements that make one result */
+  int64_t outputs, count; /* count: elements of one result */
   const void *in;
   void *out; /* for places: int64 */
   int32_t type;
@@ -271,11 +270,11 @@ typedef enum gconv_gpu_along {
   GCONV_ALONG_SOFTMAX,
   GCONV_ALONG_LOG_SOFTMAX,
   GCONV_ALONG_HARDMAX,
-  GCONV_ALONG_L1, /* divided by their norm */
+  GCONV_ALONG_L1, /* elements are divided by their norm */
   GCONV_ALONG_L2
 } gconv_gpu_along;
 
-/* `count` elements that are `inner` apart become others; there are `lines` of such elements. */
+/* Normalises `lines` lines. Each has `count` elements, which are `inner` apart. */
 typedef struct gconv_gpu_axis {
   gconv_gpu_along how;
   const float *in;

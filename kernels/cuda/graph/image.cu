@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Images into the input of a graph, with more rows and columns reflected; and results of it out of its memory. */
+/* Copies images into the input of a graph, padded by reflection, and results out of the memory of a graph. */
 #include "graph.cuh"
 
 /* ---- Into the input ---- */
 
-/* The place in an image of `size` of element `at` of a padded one: reflected, or the last if the image is too small. */
+/* Returns the place in a line of `size` pixels of place `at` of the padded line: reflected, or the last if `size` is too
+ * small. */
 static __device__ __forceinline__ int64_t reflect(int64_t at, int64_t size) {
   const int64_t mirrored = 2 * (size - 1) - at;
   return at < size ? at : mirrored >= 0 ? mirrored : size - 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements that go to other places: by steps along axes, by indices, and with borders around them. */
+/* Moves elements to other places: by steps along axes, by indices, and with borders around them. */
 #include "graph.cuh"
 #include "kernels/cuda/core/divisor.cuh"
 
@@ -40,8 +40,8 @@ __global__ static void move_elements(const __grid_constant__ gconv_gpu_move job,
   }
 }
 
-/* Interleaves lines of two: a thread moves four floats that become neighbours. The last axis has the two; `count` counts
- * fours of the target. */
+/* Interleaves two lines: a thread moves four floats that become neighbours. The last axis has two elements, one of each
+ * line. `count` is the number of such fours. */
 __global__ static void interleave(const __grid_constant__ gconv_gpu_move job, const __grid_constant__ divisors by,
                                   int64_t count) {
   const int last = job.axes - 2;
@@ -61,8 +61,8 @@ __global__ static void interleave(const __grid_constant__ gconv_gpu_move job, co
   }
 }
 
-/* Whether interleave() can do it: lines of an even number of neighbours, all at multiples of 8 bytes, those of the target of
- * 16. */
+/* Returns whether interleave() can do the job: lines have an even number of elements, and begin at multiples of 8 bytes, in
+ * the target of 16. */
 static bool interleaves(const gconv_gpu_move *job, int64_t count) {
   const int32_t last = job->axes - 1;
   bool good = job->axes >= 2 && job->bytes == 4 && count <= MOST_SHORT && job->shape[last] == 2 && job->to_step[last] == 1 &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Normalisation by means and deviations, and along an axis. Sums are float64, in a fixed order. */
+/* Normalisation by means and deviations, and along an axis. Sums are float64, and are added in a fixed order. */
 #include "graph.cuh"
 #include "tail.cuh"
 
@@ -158,9 +158,9 @@ gconv_status gconv_gpu_rows_launch(const gconv_gpu_rows *job, void *stream) {
 
 /* ---- Along an axis ---- */
 
-/* The largest element, and the place of the first that is larger than all before it; -infinity and 0 if there is none. */
+/* The largest element, and its first place. They are -infinity and 0 if no element is above -infinity. */
 struct largest {
-  float value; /* NaN if there is one */
+  float value; /* NaN if an element is NaN */
   float best;  /* without NaN */
   int64_t at;
 };
@@ -187,7 +187,7 @@ static __device__ largest largest_of_block(largest mine) {
   return mine;
 }
 
-/* A block (WHOLE) or a thread makes a line. */
+/* A block (WHOLE) or a thread computes a line. */
 template <bool WHOLE> __global__ static void __launch_bounds__(THREADS) along(gconv_gpu_axis job) {
   follow_kernel_before();
   const int64_t own = WHOLE ? blockIdx.x : (int64_t)blockIdx.x * THREADS + threadIdx.x;

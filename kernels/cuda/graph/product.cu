@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Products of matrices in true float32. A warp makes an element of products of few rows, such as the last layer of a
- * classifier: they wait for the memory of b. Of all other products, a block of threads makes a tile. */
+/* Products of matrices in true float32. Products of few rows, such as the last layer of a classifier, wait for the memory of
+ * b: a warp makes one element, or 32 neighbours. Of all other products, a block of threads makes a tile. */
 #include "graph.cuh"
 
 enum {
@@ -66,7 +66,8 @@ template <bool ACROSS> __global__ static void __launch_bounds__(THREADS) few_row
 
 /* ---- Tiles ---- */
 
-/* Reads DEEP x TILE elements of a factor: `place` is the place of its element (line, k). */
+/* Loads DEEP x TILE elements of a factor into shared memory, with 0 for elements outside. A line is a row of a, or a column
+ * of b. */
 static __device__ __forceinline__ void stage(const float *from, int64_t line_step, int64_t k_step, int64_t first_line,
                                              int64_t lines, int64_t first_k, int64_t depth, float (*to)[TILE + 1]) {
   for (int i = threadIdx.x; i < TILE * DEEP; i += THREADS) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* One number of many along axes. Sums of floats are float64. A block or a thread makes an output: a block adds in a fixed
- * tree, a thread in the order of the elements. */
+/* Reductions: many numbers along axes become one. Sums of floats are float64. A block or a thread makes an output: a block
+ * adds in a fixed tree, a thread in the order of the elements. */
 #include "graph.cuh"
 
 #include <type_traits>
 
 enum { AT_A_TIME = 8 /* loads of a thread */ };
 
-/* What becomes of the elements before their last step. `has`: it has seen an element that is no NaN, or the first one. */
+/* The state of a reduction after some elements. `has`: there is a value. Places of largest and smallest skip NaN, unless it
+ * is the first element. */
 template <class A> struct state {
   A value;
   int64_t at;
@@ -18,7 +19,7 @@ static __device__ __forceinline__ bool is_place(gconv_gpu_reduction how) {
   return how == GCONV_REDUCE_PLACE_OF_LARGEST || how == GCONV_REDUCE_PLACE_OF_SMALLEST;
 }
 
-/* Returns the place of element number `i` of axes. */
+/* Returns the place of element number `i`, counted along the axes. */
 static __device__ int64_t place(int32_t axes, const int64_t *shape, const int64_t *step, int64_t i) {
   int64_t at = 0;
   for (int32_t a = axes - 1; a > 0; a--) {
@@ -70,7 +71,7 @@ static __device__ __forceinline__ void take(gconv_gpu_reduction how, bool last, 
   combine(how, last, s, state<A>{v, at, !is_place(how) || v == v || at == 0});
 }
 
-/* Adds up the states of a block. All threads get the result. */
+/* Combines the states of all threads of a block. All threads get the result. */
 template <class A> static __device__ state<A> of_block(gconv_gpu_reduction how, bool last, state<A> mine) {
   __shared__ state<A> lanes[THREADS];
   lanes[threadIdx.x] = mine;

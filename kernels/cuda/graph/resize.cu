@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Resize: tables of the inputs and weights of each output of an axis, and then sums over all axes at once. The sum over an
- * axis that is resized first is inside of those over later axes: so results have the bits of one axis after the other. */
+/* Resize: fills a table for each axis, with the inputs and weights of each output, and then sums over all axes at once. The
+ * sum over the axis that is resized first is the innermost one. So results have the same bits as if one axis were resized
+ * after the other. */
 #include "graph.cuh"
 
 /* The table of an axis: `count` inputs for each output, their weights, and whether an output is outside. */

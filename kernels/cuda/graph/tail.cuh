@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tails: what epilogues of convolutions compute of nodes that follow. */
+/* Tails: nodes after a convolution that its epilogue computes. */
 #pragma once
 
 #include "graph.h"
