@@ -4,8 +4,7 @@
 
 #include "kernels/problem.h"
 
-/* An output: of one filter, or of all filters if responses are combined. `base` is where it begins. The distances between
- * its images, planes and rows are in bytes. */
+/* Where the output of a filter, or of combined filters, begins, and how many bytes its images, planes and rows are apart. */
 typedef struct gconv_target {
   uint8_t *base;
   int64_t image, plane, row;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The structure of filters: pairs of columns and rows, integers, zeros.
+ *
  * Pairs are found by crosses instead of singular vectors. A matrix minus column_j * row_i / a_ij has zeros in row i and
  * column j, and its rank is one less (Wedderburn 1934). Taking the largest entry as a_ij keeps entries from growing
  * (Gaussian elimination with complete pivoting). The residual is computed, not estimated. And integers may stay integers;

@@ -35,8 +35,7 @@ gconv_integers gconv_find_integers(const float *taps, int64_t count);
 /* Returns why separable algorithms do not pay for the filters of a problem, or NULL if they do. */
 const char *gconv_factor_obstacle(const gconv_problem *problem);
 
-/* Finds the structure of all filters of a problem. Of the problem, it reads only the sizes, the type of samples, and the
- * border. */
+/* Finds the structure of all filters of a problem. Reads only the problem's sizes, type of samples, and border. */
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure);
 
 #ifdef __cplusplus

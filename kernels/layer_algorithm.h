@@ -70,8 +70,7 @@ typedef struct gconv_layer_algorithm {
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
   void (*dismiss)(void *state);
 
-  /* CPU: supports() understands problems whose input or output is in blocks of channels. Other algorithms never get such
-   * problems. */
+  /* CPU: supports() understands problems whose input or output is in blocks of channels. Others never get such problems. */
   bool blocks;
 
   /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is

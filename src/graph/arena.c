@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the results of nodes lie: one piece of memory for all, in which the place of a result is free again after its last
- * use. Results are laid from the largest to the smallest, each at the lowest place that is free while it is used. */
+/* The arena: one piece of memory for the results of all nodes. The place of a result is free again after its last use.
+ * Results are placed from the largest to the smallest, each at the lowest place that is free while it is used. */
 #include "base/memory.h"
 #include "graph/graph.h"
 
@@ -14,7 +14,7 @@ static int compare_sizes(const void *a, const void *b) {
                               : (x->value > y->value) - (x->value < y->value);
 }
 
-static bool meet(const gconv_arena_block *a, const gconv_arena_block *b) {
+static bool live_together(const gconv_arena_block *a, const gconv_arena_block *b) {
   return a->first <= b->last && b->first <= a->last;
 }
 
@@ -23,7 +23,7 @@ static bool meet(const gconv_arena_block *a, const gconv_arena_block *b) {
 static bool lay(gconv_arena_block *block, gconv_arena_block **laid, size_t count) {
   size_t end = 0, i;
   for (i = 0; i < count; i++) {
-    if (!meet(block, laid[i]))
+    if (!live_together(block, laid[i]))
       continue;
     if (laid[i]->at >= end && laid[i]->at - end >= block->bytes)
       break;
@@ -39,11 +39,11 @@ static bool lay(gconv_arena_block *block, gconv_arena_block **laid, size_t count
   return true;
 }
 
-/* Fails if two blocks overlap in place and time: then the code above is wrong. */
+/* Fails if two blocks overlap in place and time, which would be an error of lay(). */
 static gconv_status check(gconv_arena_block **laid, size_t count) {
   for (size_t i = 0; i < count; i++)
     for (size_t j = i + 1; j < count && laid[j]->at < laid[i]->at + laid[i]->bytes; j++)
-      if (meet(laid[i], laid[j]))
+      if (live_together(laid[i], laid[j]))
         return gconv_fail(GCONV_UNSUPPORTED, "two tensors of a plan were laid into the same memory: please report this");
   return GCONV_OK;
 }

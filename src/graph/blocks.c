@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Whether a result may be in blocks, as far as its shape goes. Channels that do not exist may be a quarter of a block. */
+/* Returns whether the shape of a result allows blocks. At most a quarter of the channels in blocks may be padding. */
 static bool can_be(const gconv_graph_plan *p, int32_t value) {
   const gconv_tensor *t = &p->tensors[value];
   const int64_t channels = t->axes == 4 ? t->shape[1] : 0;
@@ -19,7 +19,7 @@ static bool can_be(const gconv_graph_plan *p, int32_t value) {
          (gconv_tensor_count(t, 2, 4) > 1 || t->shape[0] == 1);
 }
 
-/* Returns how long a convolution takes with these forms of its input and output; infinite if nothing can solve it. */
+/* Returns the estimated milliseconds of a convolution with these forms, or infinity if no algorithm can solve it. */
 static double estimate(const gconv_graph_plan *p, const gconv_graph_step *s, bool in_blocks, bool out_blocks) {
   gconv_layer_choice choice = {0};
   gconv_node_work work = s->work;
@@ -31,7 +31,7 @@ static double estimate(const gconv_graph_plan *p, const gconv_graph_step *s, boo
   return gconv_solver_choose(&work, &choice, NULL) == GCONV_OK ? choice.estimate_ms : INFINITY;
 }
 
-/* The most that a convolution in blocks may take, relative to the other form: neighbours gain by it. */
+/* A convolution in blocks may take this many times as long as without blocks, because its neighbours gain by blocks. */
 static const double WORTH = 1.1;
 
 static bool gains(const gconv_graph_plan *p, const gconv_graph_step *s, const bool *blocks) {
@@ -43,12 +43,12 @@ static bool is_one_sided(const gconv_graph_step *s, const bool *blocks) {
   return (s->in[0] >= 0 && blocks[s->in[0]]) != blocks[s->out[0]];
 }
 
-/* Whether an input of an element-wise node is repeated along the output in blocks: one number, or a number a channel. */
+/* Returns whether an input can be repeated along an output in blocks: it has one number, or one for each channel. */
 static bool repeats(const gconv_tensor *t, const gconv_tensor *out) {
   return gconv_tensor_elements(t) == 1 || (gconv_tensor_is_point(t) && !t->data && t->shape[1] == out->shape[1]);
 }
 
-/* Whether a step whose output has the form of its inputs can compute it in blocks. */
+/* Returns whether a step can compute its output in blocks from inputs in blocks. */
 static bool can_step(const gconv_graph_step *s) {
   const gconv_tensor *out = s->work.out[0];
   for (int32_t k = 0; k < s->work.in_count; k++) {
@@ -63,8 +63,8 @@ static bool can_step(const gconv_graph_step *s) {
   return s->work.out_count == 1 || !s->work.out[1];
 }
 
-/* Makes all of a step's values that must have one form have it: none is in blocks unless all are. Returns whether one
- * changed. */
+/* The output of a step, and either all its inputs or only the tensor that its tail adds, must have one form. Takes them out
+ * of blocks[] unless all are in it. Returns whether one changed. */
 static bool agree(const gconv_graph_step *s, bool inputs, bool *blocks) {
   bool all = blocks[s->out[0]], any = all;
   for (int turn = 0; turn < 2; turn++)
@@ -90,7 +90,7 @@ static bool drop(const int32_t *values, int32_t first, int32_t count, bool *bloc
   return changed;
 }
 
-/* Takes values out of blocks[] that a step cannot have there. Returns whether one changed. */
+/* Takes the values out of blocks[] that a step cannot read or write in blocks. Returns whether one changed. */
 static bool restrict_step(const gconv_graph_step *s, bool gains, bool *blocks) {
   const gconv_node_blocks how = gains ? s->node->kind->blocks : GCONV_BLOCKS_NEVER;
   switch (how) {

@@ -15,7 +15,7 @@ typedef struct nest {
   const void *settings;
 } nest;
 
-/* Whether the last axis of the nest and the next axis of the output are one axis for all inputs. */
+/* Returns whether the last axis of the nest and the next axis of the output can be joined for all inputs. */
 static bool can_join(const nest *n, int64_t size, int64_t step[GCONV_LOOP_INPUTS][GCONV_TENSOR_AXES], int32_t axis) {
   for (int32_t i = 0; i < n->inputs; i++)
     if (n->step[i][n->axes - 1] != step[i][axis] * size)
@@ -61,20 +61,20 @@ static void run_part(void *context, int64_t begin, int64_t end) {
 
 enum {
   PIECE = 1024,     /* elements at a time */
-  RANGE_PIXELS = 96 /* of a range of pixels, as of convolutions: each thread finds most of what it made itself */
+  RANGE_PIXELS = 96 /* pixels of a range, as in convolutions: a thread mostly reads what it wrote itself */
 };
 
 typedef struct channels_nest {
   const gconv_tensor *in[GCONV_LOOP_INPUTS];
-  int64_t blocks, all, block, piece; /* of an image, of all images; elements of a block, and of a piece of a block */
+  int64_t blocks, all, block, piece; /* blocks of an image, blocks of all images; elements of a block, elements of a piece */
   int32_t inputs;
   float *out;
   gconv_element_loop *loop;
   const void *settings;
 } channels_nest;
 
-/* Computes pieces begin .. end - 1, which are the first piece of each block of all images, then the second of each ...:
- * numbers of channels are repeated in a buffer, so that loops are long. */
+/* Computes pieces begin .. end - 1. Piece i is piece i / all of block i % all. Numbers of channels are repeated in a buffer,
+ * so that loops are long. */
 static void run_blocks(void *context, int64_t begin, int64_t end) {
   const channels_nest *n = context;
   float repeated[GCONV_LOOP_INPUTS][PIECE];
@@ -100,7 +100,7 @@ static void run_blocks(void *context, int64_t begin, int64_t end) {
   }
 }
 
-/* Runs a loop whose output is in blocks: inputs are, too, or have a number for each channel, or one number. */
+/* Runs a loop whose output is in blocks. Each input is in blocks, too, or has a number for each channel, or one number. */
 static void loop_blocks(const gconv_node_work *work, const gconv_tensor *const *inputs, int32_t count,
                         gconv_element_loop *loop, const gconv_tensor *out) {
   const int64_t plane = out->shape[2] * out->shape[3], threads = work->threads ? gconv_threads_count(work->threads) : 1;

@@ -16,7 +16,7 @@ enum { MOST_KNOWN = 1024 /* elements of an input on which shapes may depend */, 
 typedef struct call {
   gconv_graph_plan *plan;
   size_t count;
-  gconv_tensor *inputs; /* owned, [count]: `data` is of those on whose elements shapes depend, and owned; else NULL */
+  gconv_tensor *inputs; /* owned, [count]. `data` is owned: elements on which shapes may depend; or NULL */
 } call;
 
 static void free_call(call *c) {
@@ -100,7 +100,7 @@ static gconv_status plan(const gconv_graph *graph, const gconv_tensor *inputs, c
   return status;
 }
 
-/* Plans without regard to elements, so that other elements need no other plan; if that fails, with them. */
+/* Makes a plan that holds for all elements of the inputs. If shapes depend on elements, makes one for these elements. */
 static gconv_status make_call(const gconv_graph *graph, const gconv_tensor *inputs, const gconv_device *device,
                               call **made) {
   const gconv_status status = plan(graph, inputs, device, false, made);
@@ -156,7 +156,7 @@ static gconv_status take_arrays(const gconv_network *network, const gconv_networ
                                 gconv_tensor *tensors) {
   const gconv_graph *g = network->graph;
   size_t number;
-  for (size_t i = 0; i < g->input_count; i++) { /* those that are not given keep these */
+  for (size_t i = 0; i < g->input_count; i++) { /* for inputs that are not given */
     tensors[i] = g->values[g->inputs[i]].tensor;
     for (int32_t axis = 0; axis < tensors[i].axes; axis++)
       tensors[i].shape[axis] = tensors[i].shape[axis] > 0 ? tensors[i].shape[axis] : 1;

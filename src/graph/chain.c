@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A graph as a network of layers, if its nodes are a chain from the input to the output: each node takes what the node
  * before it makes. Such networks can be trained and written as layers. The reader of graphs (onnx.c) has checked the nodes
- * and their attributes; here is what layers cannot do. */
+ * and their attributes. This file refuses what layers cannot do. */
 #include "graph/chain.h"
 #include "base/control.h"
 #include "base/memory.h"
@@ -178,12 +178,12 @@ static gconv_status take_normalisation(gconv_chain *c, const gconv_onnx_node *n,
   return *list ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", c->graph->path);
 }
 
-/* Means beyond 1 are meant for samples up to 255, which no chain takes. A graph takes the numbers as they are. */
+/* Means above 1 are for samples up to 255, but layers take samples from 0 to 1. A graph takes the numbers as they are. */
 static gconv_status make_mean(gconv_chain *c, const gconv_onnx_node *n) {
   GCONV_TRY(take_normalisation(c, n, &c->network->mean, &c->network->mean_count));
   for (int32_t i = 0; i < c->network->mean_count; i++)
     if (!isfinite(c->network->mean[i]) || (c->layout == GCONV_CHAIN_IMAGES && fabsf(c->network->mean[i]) > 1))
-      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "subtracts what is no mean of samples from 0 to 1");
+      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "subtracts numbers that are not means of samples from 0 to 1");
   return GCONV_OK;
 }
 
@@ -191,7 +191,7 @@ static gconv_status make_deviation(gconv_chain *c, const gconv_onnx_node *n) {
   GCONV_TRY(take_normalisation(c, n, &c->network->std, &c->network->std_count));
   for (int32_t i = 0; i < c->network->std_count; i++)
     if (!isfinite(c->network->std[i]) || c->network->std[i] <= 0)
-      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "divides by what is no standard deviation");
+      return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "divides by numbers that are not standard deviations");
   return GCONV_OK;
 }
 
@@ -248,9 +248,9 @@ static gconv_status check_node(const gconv_chain *c, const gconv_onnx_node *n, c
       return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has a second output, '%.80s', as it has in training",
                                   n->outputs[i]);
   if (!(op->layouts & (unsigned)c->layout))
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "gets %s, of which it makes what no layer does", layouts[c->layout]);
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "takes %s, for which there is no such layer", layouts[c->layout]);
   if (c->padded && !(op->flags & AFTER_PAD))
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows a Pad, which a network here has before a Conv alone");
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows a Pad: in a chain of layers, only a Conv can follow a Pad");
   return GCONV_OK;
 }
 
@@ -273,7 +273,7 @@ static gconv_status take_node(void *context, const gconv_onnx_node *n) {
 
 /* ---- The model's input and output ---- */
 
-/* Takes shape and type of the model's input. Layers compute in float32, whatever floating-point type it has. */
+/* Takes shape and type of the model's input. Layers compute in float32, whatever floating-point type the input has. */
 static gconv_status take_input(gconv_chain *c) {
   const gconv_graph *g = c->graph;
   if (g->input_count != 1 || g->output_count != 1)

@@ -19,7 +19,7 @@ typedef struct gconv_chain {
   const gconv_graph_node *node;   /* the node at work */
   size_t followed;                /* how many nodes were followed before it */
   int32_t at;                     /* the value that the last node made */
-  int32_t first;                  /* the value that the first layer takes: the input, or what Sub and Div made of it */
+  int32_t first;                  /* the value that the first layer takes: the input, or the result of Sub and Div */
   const gconv_graph_value *input; /* the input of the model */
   gconv_chain_layout layout;
   int64_t batch, channels, height, width; /* sizes of the value `at`; 0: not known */
@@ -28,7 +28,7 @@ typedef struct gconv_chain {
   int64_t claimed;                        /* how many numbers were copied, of all constants together */
 } gconv_chain;
 
-/* Makes of a node what the network needs: a layer, or a change to the last layer. */
+/* Makes a layer from a node, or changes the last layer. */
 typedef gconv_status gconv_chain_maker(gconv_chain *chain, const gconv_onnx_node *node);
 gconv_chain_maker gconv_chain_make_conv, gconv_chain_make_pad, gconv_chain_make_gemm, gconv_chain_make_matmul,
     gconv_chain_make_add, gconv_chain_make_normalization;
@@ -38,8 +38,8 @@ static inline bool gconv_chain_is_one_pixel(const gconv_chain *chain) {
   return chain->height == 1 && chain->width == 1;
 }
 
-/* Reads the integers of an attribute or, where it has none, of an input: a list of axes, shapes or pads. *given is false if
- * the node has neither. Fails if they are not constant, or more than GCONV_ONNX_INTEGERS. */
+/* Reads the integers of an attribute or, if the node does not have it, of an input: a list of axes, shapes or pads. *given
+ * is false if the node has neither. Fails if they are not constant, or more than GCONV_ONNX_INTEGERS. */
 gconv_status gconv_chain_read_list(gconv_chain *chain, const gconv_onnx_node *node, const char *name, int32_t input,
                                    gconv_onnx_integers *list, bool *given);
 /* Returns input number `input` of the node at work if it is constant; else NULL. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The constants of a model, as makers of layers take them. */
+/* Reads and copies the constants of a model for the makers of layers. */
 #include "bank/bank.h"
 #include "base/memory.h"
 #include "graph/chain.h"
@@ -63,10 +63,10 @@ gconv_status gconv_chain_copy_added(gconv_chain *c, const gconv_onnx_node *n, in
   GCONV_TRY(gconv_chain_find_constant(c, n, input, "biases", &constant));
   const gconv_tensor *tensor = &constant->tensor;
   const int64_t have = gconv_tensor_elements(tensor);
-  const int32_t behind = axes - 2; /* axes that stand after the channels */
+  const int32_t after = axes - 2; /* axes after the channels */
   const bool one = have == 1 && tensor->axes <= axes;
   const bool each =
-      have == count && tensor->axes <= axes && tensor->axes > behind && tensor->shape[tensor->axes - 1 - behind] == count;
+      have == count && tensor->axes <= axes && tensor->axes > after && tensor->shape[tensor->axes - 1 - after] == count;
   if (!one && !each)
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
                                 "adds %" PRId64 " numbers of %d-dimensional shape, which ONNX broadcasts along other axes "
@@ -94,7 +94,7 @@ gconv_status gconv_chain_read_list(gconv_chain *c, const gconv_onnx_node *n, con
       (list->count > GCONV_ONNX_INTEGERS ||
        (!a && (!tensor || tensor->axes > 1 || (tensor->type != GCONV_TENSOR_I64 && tensor->type != GCONV_TENSOR_BOOL)))))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED,
-                                "takes its %s from what is no short list of int64, an initialiser or Constant", name);
+                                "takes its %s from a tensor that is no short list of int64, or not constant", name);
   for (int64_t i = 0; i < count; i++)
     list->numbers[i] = gconv_tensor_integer(tensor, i);
   return GCONV_OK;

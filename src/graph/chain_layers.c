@@ -35,7 +35,7 @@ static gconv_status take_mode(gconv_chain *c, const gconv_onnx_node *n) {
   if (pad->border_value == 0)
     pad->border = GCONV_BORDER_ZERO;
   return isfinite(pad->border_value) ? GCONV_OK
-                                     : gconv_onnx_fail_node(n, GCONV_BAD_FILE, "pads by what is no finite number");
+                                     : gconv_onnx_fail_node(n, GCONV_BAD_FILE, "pads by a number that is not finite");
 }
 
 /* PyTorch writes a Conv2d whose padding_mode is not zeros as a Pad of height and width, and a Conv without pads. */
@@ -62,7 +62,7 @@ static gconv_status take_pads(gconv_chain *c, const gconv_onnx_node *n, gconv_la
   if (!c->padded)
     return GCONV_OK;
   if (layer->padding != GCONV_LAYER_EXPLICIT || layer->pad_top || layer->pad_left || layer->pad_bottom || layer->pad_right)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "pads what a Pad before it has padded already");
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has pads, and so has the Pad before it");
   layer->pad_top = c->pad.pad_top, layer->pad_left = c->pad.pad_left;
   layer->pad_bottom = c->pad.pad_bottom, layer->pad_right = c->pad.pad_right;
   layer->border = c->pad.border;
@@ -109,8 +109,8 @@ static gconv_status take_biases(gconv_chain *c, const gconv_onnx_node *n, gconv_
   return gconv_onnx_has_input(n, 2) ? gconv_chain_copy_list(c, n, 2, "biases", bank->filters, &bank->biases) : GCONV_OK;
 }
 
-/* Fails unless a layer that takes `channels` channels gets this number. If the model does not say the number, `channels` is
- * taken. */
+/* Fails unless the tensor on the chain has `channels` channels. If the model does not say how many it has, it gets this
+ * number. */
 static gconv_status check_channels(gconv_chain *c, const gconv_onnx_node *n, int64_t channels) {
   if (c->channels == 0)
     c->channels = channels;
@@ -127,7 +127,7 @@ gconv_status gconv_chain_make_conv(gconv_chain *c, const gconv_onnx_node *n) {
   float *numbers = NULL;
   GCONV_TRY(gconv_chain_find_constant(c, n, 1, "weights", &weights));
   if (weights->tensor.axes != 4)
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has weights of %d dimensions: convolutions here have two",
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has weights of %d dimensions: those of layers have 4",
                                 weights->tensor.axes);
   GCONV_TRY(gconv_chain_copy_numbers(c, n, weights, &numbers));
   const gconv_bank_shape shape = {(uint64_t)weights->tensor.shape[0], (uint64_t)weights->tensor.shape[1],
@@ -171,14 +171,14 @@ static gconv_status check_features(gconv_chain *c, const gconv_onnx_node *n, int
 }
 
 /* Transposes weights from features x outputs to outputs x features, in new memory. */
-static gconv_status turn_weights(float **numbers, int64_t outputs, int64_t features) {
+static gconv_status transpose_weights(float **numbers, int64_t outputs, int64_t features) {
   void *memory = NULL;
   GCONV_TRY(gconv_allocate((size_t)(outputs * features) * sizeof(float), "the weights of a layer", &memory));
-  float *turned = memory;
+  float *transposed = memory;
   for (int64_t i = 0; i < outputs * features; i++)
-    turned[i % outputs * features + i / outputs] = (*numbers)[i];
+    transposed[i % outputs * features + i / outputs] = (*numbers)[i];
   gconv_release(*numbers);
-  *numbers = turned;
+  *numbers = transposed;
   return GCONV_OK;
 }
 
@@ -194,7 +194,7 @@ static gconv_status make_dense(gconv_chain *c, const gconv_onnx_node *n, bool tr
   GCONV_TRY(gconv_chain_copy_numbers(c, n, weights, &numbers));
   gconv_status status = check_features(c, n, features);
   if (status == GCONV_OK && !transposed)
-    status = turn_weights(&numbers, outputs, features);
+    status = transpose_weights(&numbers, outputs, features);
   GCONV_THEN(status, gconv_network_append(c->network, n->file->path, &(gconv_layer){0}, true, layer));
   if (status != GCONV_OK) {
     gconv_release(numbers);

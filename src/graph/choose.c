@@ -17,7 +17,7 @@ const char *gconv_math_name(gconv_math math) {
 /* How an algorithm would solve a layer. */
 typedef struct layer_candidate {
   gconv_layer_problem
-      problem; /* problem of one execution: as many images as its workspace allows, and the math that it computes in */
+      problem; /* the problem of one execution, with the images that its workspace allows and the math that it computes in */
   double estimate_ms; /* estimated milliseconds for all images */
 } layer_candidate;
 
@@ -30,8 +30,8 @@ static size_t workspace_of(const gconv_device *device, const gconv_layer_algorit
   return bytes > SIZE_MAX / counted ? SIZE_MAX : bytes * counted;
 }
 
-/* Cuts the problem to the most images that the workspace allows, in equal parts of all images. False if not even one fits.
- */
+/* Sets problem->images to the most images that the workspace allows, so that executions are of equal size. Returns false if
+ * not even one image fits. */
 static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
   const int32_t all = problem->images;
   int64_t fits = 0, fails = (int64_t)all + 1; /* all images are tried first */
@@ -137,7 +137,7 @@ gconv_status gconv_layer_choose(const gconv_device *device, const char *without,
   for (; (row = gconv_layer_algorithm_row(count)) && count < GCONV_MOST_CANDIDATES; count++) {
     gconv_candidate *candidate = &candidates[count];
     *candidate = (gconv_candidate){.info = &row->info, .available = row->available, .library = row->library};
-    candidate->classic = gconv_ends_in(row->info.name, "-classic"); /* so are those named that are there to learn from */
+    candidate->classic = gconv_ends_in(row->info.name, "-classic"); /* the names of algorithms to learn from end so */
     if (strcmp(row->info.device, device->type->name) != 0)
       continue;
     gconv_layer_problem priced;
@@ -180,7 +180,7 @@ bool gconv_layer_keep(const gconv_layer_algorithm *keeper, gconv_layer_problem *
 
 /* ---- Weights ---- */
 
-enum { LARGE_WEIGHTS = 2 << 20 }; /* bytes of weights that are in huge pages, which are read faster */
+enum { LARGE_WEIGHTS = 2 << 20 }; /* bytes from which on weights are in huge pages, which are read faster */
 
 size_t gconv_layer_weight_bytes(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem) {
   const size_t plain = (size_t)gconv_layer_weight_floats(problem);

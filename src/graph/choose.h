@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How convolutions are solved, of layers and of nodes: the choice among the algorithms of kernels/layer_algorithms.def,
- * their weights, and their execution on the CPU. */
+/* How convolutions of layers and of nodes are solved: the choice among the algorithms of kernels/layer_algorithms.def, their
+ * weights, and their execution on the CPU. */
 #pragma once
 
 #include "device/device.h"
@@ -16,15 +16,15 @@ typedef struct gconv_layer_choice {
   gconv_layer_problem problem; /* problem of one execution: problem.images at a time; by rows, the rows that it needs */
   int32_t images;              /* in all */
   int32_t chosen_for;          /* the number of images that auto chooses for */
-  gconv_layer_tails tail;      /* on a GPU: what follows, which only some algorithms compute with it */
+  gconv_layer_tails tail;      /* on a GPU: the operations that follow; not all algorithms can compute them */
   const gconv_layer_algorithm *algorithm;
   size_t workspace_bytes; /* on the CPU, of each thread */
   double estimate_ms;
 } gconv_layer_choice;
 
-/* Chooses the algorithm (`wanted`; if that is "auto", the cheapest that is not in `without`), and how many images it gets
- * at a time: whole, problem, images and chosen_for are given. If the algorithm cannot use problem.math, that becomes true
- * float32. Writes the reasons. */
+/* Chooses the algorithm: `wanted` or, if that is "auto", the cheapest that is not in `without`. Chooses how many images it
+ * gets at a time. Of *choice, whole, problem, images and chosen_for are given. If the algorithm cannot use problem.math,
+ * that becomes true float32. Writes the reasons, unless `reasons` is NULL. */
 gconv_status gconv_layer_choose(const gconv_device *device, const char *without, const char *wanted,
                                 gconv_layer_choice *choice, FILE *reasons);
 
@@ -37,7 +37,7 @@ bool gconv_layer_keep(const gconv_layer_algorithm *keeper, gconv_layer_problem *
 gconv_status gconv_layer_check_rounding(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
                                         bool is_auto);
 
-/* Returns the bytes of the weights, with what the algorithm prepares of them. SIZE_MAX: there is no such size. */
+/* Returns the bytes of the weights and of what the algorithm prepares from them; SIZE_MAX if they overflow. */
 size_t gconv_layer_weight_bytes(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem);
 /* Makes room for the weights of a problem and for what the algorithm prepares: *count floats, for gconv_release(). The
  * caller sets weights and biases, and then calls algorithm->prepare(). */
@@ -50,8 +50,8 @@ int32_t gconv_layer_turns(const gconv_layer_problem *problem, int32_t images);
  * this number fit: the last may begin before the end of the execution before it, and repeat its results. */
 int32_t gconv_layer_turn_first(const gconv_layer_problem *problem, int32_t images, int32_t turn);
 
-/* Executes an algorithm of the CPU on all images. `workspace` has workspace_bytes for each seat of the threads; threads:
- * NULL is this thread alone. */
+/* Executes an algorithm of the CPU on all images. `workspace` has workspace_bytes for each thread. If `threads` is NULL,
+ * only this thread computes. */
 gconv_status gconv_layer_execute_cpu(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
                                      int32_t images, const float *weights, const float *in, float *out,
                                      gconv_threads *threads, uint8_t *workspace, size_t workspace_bytes);

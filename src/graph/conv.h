@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a Conv node says: the geometry of convolutions in one and two dimensions, for floats and for quantised numbers. */
+/* The geometry of Conv nodes in one and two dimensions, for floats and for quantised numbers. */
 #pragma once
 
 #include "graph/node.h"
@@ -9,7 +9,7 @@ GCONV_C_BEGIN
 
 typedef struct gconv_conv_settings {
   gconv_auto_pad padding;
-  gconv_node_integers strides, dilations, pads, kernel; /* as the node has them; count 0: it does not say */
+  gconv_node_integers strides, dilations, pads, kernel; /* as the node has them; count 0: it has none */
   int64_t groups;
 } gconv_conv_settings;
 
@@ -21,7 +21,7 @@ gconv_status gconv_conv_parse(const gconv_onnx_node *node, const gconv_node_kind
 gconv_status gconv_conv_find(const gconv_conv_settings *settings, const gconv_tensor *images, const gconv_tensor *filters,
                              const gconv_tensor *biases, gconv_layer_problem *problem, gconv_tensor *result);
 
-/* Finds the problem of a node at work, with what is fused with it. */
+/* Finds the problem of a node at work, with the nodes that are fused with it. */
 gconv_status gconv_conv_problem(const gconv_node_work *work, gconv_layer_problem *problem);
 
 /* Returns the window of the images along axis 2 or 3. */

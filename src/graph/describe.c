@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of a plan for users: names, shapes, parameters, and which takes the result of which. */
+/* Describes the steps of a plan for users: names, shapes, parameters, and the steps whose results each step takes. */
 #include "base/memory.h"
 #include "base/printable.h"
 #include "gconv_classify.h"

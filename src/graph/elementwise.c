@@ -10,7 +10,7 @@
 #ifdef __clang__
 #define NO_DEPENDENCES
 #else
-#define NO_DEPENDENCES _Pragma("GCC ivdep") /* out does not overlap an input, or is the same memory */
+#define NO_DEPENDENCES _Pragma("GCC ivdep") /* out is the memory of an input, or does not overlap it */
 #endif
 
 /* y = an expression of x and of the settings s. In expressions, `number` is the type of x. */
@@ -77,7 +77,7 @@ GCONV_ELEMENT_FUNCTIONS(GCONV_INLINE, f64, double, tanh_f64)
 static uint64_t shifted(uint64_t a, uint64_t b, bool left) {
   return b > 63 ? 0 : left ? a << b : a >> b;
 }
-/* A negative number of bits is a large one. The sign comes in from the left. */
+/* A negative number of bits counts as a large one. To the right, the shift is arithmetic. */
 static int64_t shifted_signed(int64_t a, int64_t b, bool left) {
   const int64_t bits = b < 0 || b > 63 ? 64 : b;
   return left ? (int64_t)shifted((uint64_t)a, (uint64_t)bits, true) : a >> (bits > 63 ? 63 : bits);
@@ -101,7 +101,7 @@ static int64_t shifted_signed(int64_t a, int64_t b, bool left) {
   LOOP(form, code##_f64, double, double, bool, expression)
 #define OWN(form, code, expression)
 
-/* Loops of integers; RESULT(T) is what they make of elements of T. */
+/* Loops of integers; RESULT(T) is the type of their results. */
 #define SAME(T) T
 #define TRUE_OR_FALSE(T) bool
 #define SIGNED_OF(form, RESULT, code, expression)                                                                           \

@@ -102,7 +102,7 @@ gconv_status gconv_elementwise_cuda_mean(const gconv_node_work *work, const gcon
   return gconv_gpu_elements_run(&job, work->stream);
 }
 
-/* Bounds that are constant floats are numbers of the operation; others are inputs of Max and Min. */
+/* Constant float bounds become settings of one operation. With other bounds, Clip is computed as Max, then Min. */
 gconv_status gconv_elementwise_cuda_clip(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *low = work->in_count > 1 ? work->in[1] : NULL, *high = work->in_count > 2 ? work->in[2] : NULL;
   const gconv_tensor *pair[2] = {work->in[0], NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans of graphs in words. */
+/* Writes errors of nodes, and explanations of plans. */
 #include "graph/graph.h"
 
 gconv_status gconv_graph_fail_node(const gconv_graph *g, const gconv_graph_node *node, gconv_status status) {

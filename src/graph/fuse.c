@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Computes nodes together with the node before them: numbers that scale and shift channels go into its weights, and an
+/* Fuses nodes with the node before them, the step. Numbers that scale and shift channels go into the step's weights, and an
  * activation into its epilogue. Other element-wise nodes become its tail (tail.h). */
 #include "base/memory.h"
 #include "graph/gpu.h"
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What fusing knows of values. */
+/* Which steps take values. Lists have an entry for each value. */
 typedef struct uses {
   int32_t *taker;  /* the step that takes the value first; -1: none; -2: it is an output */
   int32_t *second; /* the next step that takes it; -1: none; -2: there are more */
-  bool *ready;     /* it is there when the step at hand runs */
+  bool *ready;     /* it is computed before the current step runs */
 } uses;
 
 static void find_uses(const gconv_graph_plan *p, const uses *u) {
@@ -69,7 +69,7 @@ static gconv_status give_scale(gconv_node_fused *fused, int64_t channels) {
   return GCONV_OK;
 }
 
-/* Lets `step` scale and shift channels as `next` does. */
+/* Fuses `next` if it scales and shifts channels. */
 static gconv_status fuse_affine(gconv_graph_step *step, const gconv_graph_step *next, int32_t input, bool *done) {
   const gconv_tensor *out = step->work.out[0];
   const int64_t channels = out->axes > 1 ? out->shape[1] : 0;
@@ -104,7 +104,7 @@ static bool fuse_activation(gconv_graph_step *step, const gconv_graph_step *next
   return true;
 }
 
-/* Notes that `next` is fused with `step`, which makes its result. */
+/* Notes that `next` is fused with `step`, which then makes the result of `next`. */
 static gconv_status note(gconv_graph_plan *p, gconv_graph_step *step, gconv_graph_step *next) {
   char *text = gconv_format_text("%s%s%s '%s'", step->fused ? step->fused : "", step->fused ? ", " : "",
                                  next->node->kind->name, next->node->name);
@@ -153,7 +153,7 @@ static gconv_status fuse_fork(gconv_graph_plan *p, gconv_graph_step *step, const
   gconv_graph_step *chain[GCONV_TAIL_STEPS], *next = &p->steps[u->taker[value]];
   int32_t count = 0, at = value;
   *done = false;
-  if (before > 0 && gconv_graph_is_on_gpu(&p->options)) /* x is not in memory there */
+  if (before > 0 && gconv_graph_is_on_gpu(&p->options)) /* x is not in memory on a GPU */
     return GCONV_OK;
   for (bool good = true; good && next && count < GCONV_TAIL_STEPS; next = only_taker(p, u, at)) {
     *done = next == &p->steps[last];
@@ -181,7 +181,7 @@ static gconv_status fuse_fork(gconv_graph_plan *p, gconv_graph_step *step, const
   return GCONV_OK;
 }
 
-/* Fuses the node or nodes that follow a step, if that can be. */
+/* Fuses the node or nodes that follow a step, if possible. */
 static gconv_status fuse_next(gconv_graph_plan *p, gconv_graph_step *step, const uses *u, bool *done) {
   const int32_t value = step->out[0];
   *done = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans of graphs on a GPU: memory of the device for all results, and all steps recorded as one CUDA graph (plan_cuda.cu);
- * convolutions (solve_cuda.cu). */
+/* Plans of graphs on a GPU. All results are in memory of the device, and all steps are recorded as one CUDA graph
+ * (plan_cuda.cu). solve_cuda.cu computes convolutions. */
 #pragma once
 
 #include "graph/graph.h"
@@ -9,22 +9,22 @@
 GCONV_C_BEGIN
 
 #ifdef GCONV_WITH_CUDA
-/* Gives a plan its arena on the GPU, uploads the constants that its steps read there, and records its steps. The device is
- * the current one, as it is for all below. */
+/* Gives a plan its arena on the GPU, uploads the constants that its steps read there, and records its steps. For this
+ * function and all below, the device must be the current one. */
 gconv_status gconv_graph_gpu_open(gconv_graph_plan *plan);
-/* Frees all of that. NULL is allowed. */
+/* Frees what gconv_graph_gpu_open() made. NULL is allowed. */
 void gconv_graph_gpu_close(void *gpu);
 /* Puts a run of all steps into a stream. The input is in memory of the device: in->there. */
 gconv_status gconv_graph_gpu_run(const gconv_graph_plan *plan, void *stream);
-/* Copy elements between the host and a tensor of the plan, and wait for that. */
+/* Copy elements between the host and a tensor of the plan, and wait until they are copied. */
 gconv_status gconv_graph_gpu_write(const gconv_graph_plan *plan, const gconv_tensor *to, const void *from);
 gconv_status gconv_graph_gpu_read(const gconv_graph_plan *plan, const gconv_tensor *from, void *to);
 /* Runs all steps, and waits for the results. */
 gconv_status gconv_graph_gpu_run_and_wait(const gconv_graph_plan *plan);
 
-/* Uploads the weights of a solver, and lets its algorithm acquire its state, unless that is done. */
+/* Uploads the weights of a solver, and lets its algorithm acquire its state, at the first call. */
 gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *work);
-/* Puts a run into work->stream. */
+/* Puts the convolution and its tail into work->stream. */
 gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
                                   void *workspace);
 void gconv_solver_gpu_close(gconv_solver *solver);

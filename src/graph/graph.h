@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A network as a graph of nodes, as its file has it (onnx.c), and its plan for inputs of one size (plan.c, arena.c, run.c).
- */
+/* A network as a graph of nodes, as its file has it (onnx.c), and its plan for inputs of one size (plan.c, place.c,
+ * arena.c). */
 #pragma once
 
 #include "bank/network_file.h"
@@ -14,20 +14,20 @@ GCONV_C_BEGIN
 
 enum { GCONV_GRAPH_MOST_NODES = 16384, GCONV_GRAPH_MOST_VALUES = 1 << 17, GCONV_GRAPH_KEPT_CALLS = 4 };
 
-/* What flows between nodes. */
+/* A tensor that a node takes or makes. */
 typedef struct gconv_graph_value {
-  char *name;          /* owned; not printable by itself */
-  gconv_tensor tensor; /* for constants, with owned data; for inputs and outputs, what the file says, as `said` tells */
+  char *name;          /* owned; as in the file: it may have characters that cannot be printed */
+  gconv_tensor tensor; /* of constants, with owned data; of inputs and outputs, the type and, if `said`, the file's shape */
   bool constant, input;
   bool taken;    /* a node takes it, or it is an output */
   bool external; /* for constants: the numbers are in a file beside the model */
-  bool said;     /* for inputs and outputs: the file says the shape. Sizes that it leaves open are 0 */
+  bool said;     /* for inputs and outputs: the file says the shape. Sizes that the file leaves open are 0 */
   int32_t maker; /* the number of the node that makes it; -1: none */
   int32_t other; /* the number of another node that makes it, in the other branch of an If; -1: none */
 } gconv_graph_value;
 
-/* A branch of an If. Nodes of both branches are nodes of the graph. A plan has those of the branch that the condition
- * chooses: so it must follow from constants and shapes. */
+/* A branch of an If. Nodes of both branches are nodes of the graph. A plan has the nodes of the branch that the condition
+ * chooses, so the condition must follow from constants and shapes. */
 typedef struct gconv_graph_branch {
   char *name;        /* owned: of the If; printable */
   int32_t condition; /* the number of a value */
@@ -49,10 +49,10 @@ typedef struct gconv_graph {
   char *path; /* owned: for errors */
   uint64_t opset;
   gconv_graph_value *values;
-  gconv_graph_node *nodes;      /* each after the nodes whose results it takes, and after those of its branch's condition */
+  gconv_graph_node *nodes;      /* each after the nodes whose results it and its branch's condition take */
   gconv_graph_branch *branches; /* each after the branch around it */
   size_t value_count, node_count, branch_count;
-  int32_t *inputs, *outputs; /* numbers of values, in the order of the file; inputs are no initialisers */
+  int32_t *inputs, *outputs; /* numbers of values, in the order of the file; initialisers are not inputs */
   size_t input_count, output_count;
   void *calls[GCONV_GRAPH_KEPT_CALLS]; /* plans that are kept between calls (call.c); changed atomically */
 } gconv_graph;
@@ -63,9 +63,9 @@ gconv_status gconv_graph_read(gconv_bank_file *file, gconv_graph **graph);
 bool gconv_graph_is_operator(const gconv_onnx_node *node, const char *name);
 /* Returns the kind of a node's operator in an opset; NULL if there is none. */
 const gconv_node_kind *gconv_graph_kind_of(const gconv_onnx_node *node, uint64_t opset);
-/* Fails if no kind does some operator of the model, in branches of If, too. The error names all of them. */
+/* Fails if the model, or a branch of an If, has operators that no kind computes. The error names all of them. */
 gconv_status gconv_graph_check_operators(const gconv_onnx_model *model);
-/* The attributes of If that are its branches: where the condition is false, and where it is true. */
+/* The attributes of If that are its branches: [0] for a false condition, [1] for a true one. */
 extern const char *const gconv_graph_branch_names[2];
 /* Moves each node after the nodes whose results it needs (sort.c). Fails if they form a circle. */
 gconv_status gconv_graph_sort(gconv_graph *graph);
@@ -85,10 +85,10 @@ void gconv_graph_free(gconv_graph *graph);
 /* A node of a plan. */
 typedef struct gconv_graph_step {
   const gconv_graph_node *node;
-  const int32_t *in, *out; /* numbers of values: the node's own; but `out` is the output of the last node fused with it */
+  const int32_t *in, *out; /* numbers of values: the node's, but `out` is the output of the last node fused with it */
   gconv_node_work work;    /* with tensors of the plan */
   bool view;               /* its output is the memory of its input: nothing runs */
-  int32_t added;           /* the value of another node that its tail takes; -1: none */
+  int32_t added;           /* the value that its tail takes from another node; -1: none */
   char *fused;             /* owned: the nodes that were fused with it, for people; or NULL */
   size_t workspace_bytes, workspace_at;
 } gconv_graph_step;
@@ -113,7 +113,7 @@ typedef struct gconv_graph_plan {
   size_t arena_bytes, constant_bytes, folded_bytes;
   size_t weight_bytes;        /* of convolutions, as algorithms take them */
   double estimate_ms;         /* of all convolutions */
-  size_t folded, dead, fused; /* how many nodes were folded, dropped as nobody takes their results, and fused with others */
+  size_t folded, dead, fused; /* numbers of nodes that were folded, that no output needs, and that were fused with others */
   uint8_t *arena;             /* NULL until gconv_graph_plan_allocate(), and on a GPU */
   void *gpu;                  /* owned: its part on a GPU (gpu.h); NULL until gconv_graph_plan_allocate(), and on the CPU */
   void **owned;               /* the memory of results that were folded */
@@ -122,8 +122,8 @@ typedef struct gconv_graph_plan {
   void *description;             /* of gconv_graph_plan_describe(); NULL until it is asked for; changed atomically */
 } gconv_graph_plan;
 
-/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. If an input has elements here, shapes
- * may depend on them: each run must get the same elements. The graph, and what the options point to, must outlive the plan.
+/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. Shapes may depend on elements that an
+ * input has here: then each run must get the same elements. The graph, and what the options point to, must outlive the plan.
  */
 gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs,
                                      const gconv_graph_options *options, gconv_graph_plan **plan);
@@ -147,11 +147,11 @@ gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
 /* Runs one step on the CPU. */
 gconv_status gconv_graph_plan_run_step(const gconv_graph_plan *plan, size_t number);
 
-/* Writes what keeps the plan from GPUs: "no GPU computes nodes of the kinds A, B"; an empty text: nothing. The plan has no
- * memory yet: tensors with elements are constant. May change the last error. */
+/* Writes why the plan cannot run on a GPU: "no GPU computes nodes of the kinds A, B"; or an empty text if it can. The plan
+ * must not have memory yet: then only constants have elements. May change the last error. */
 void gconv_graph_gpu_obstacle(const gconv_graph_plan *plan, char *text, size_t size);
 
-/* Writes the steps with their shapes and the memory, one a line. */
+/* Writes the memory, and the steps with their shapes, one a line. */
 void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);
 
 /* Returns the steps for users, *count of them: the plan's, made at the first call. NULL without memory. */
@@ -172,9 +172,8 @@ gconv_status gconv_graph_keep(gconv_graph_plan *plan);
 /* Gives each result of the steps its place in the arena (place.c). */
 gconv_status gconv_graph_place(gconv_graph_plan *plan);
 
-/* Lays all blocks into one piece of memory, so that blocks that are needed at the same time do not overlap: the largest
- * first, each at the lowest place that is free (arena.c). Sets `at` of each. Fails if that needs more than the address
- * space. */
+/* Places all blocks in one piece of memory, so that blocks that are needed at the same time do not overlap (arena.c). Sets
+ * `at` of each. Fails if the memory would exceed the address space. */
 gconv_status gconv_arena_lay(gconv_arena_block *blocks, size_t count, size_t *bytes);
 
 GCONV_C_END

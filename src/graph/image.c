@@ -20,7 +20,7 @@ typedef struct entry {
   int64_t channels, height, width;
 } entry;
 
-/* Fills `settings` as a node Transpose with these axes has them. */
+/* Fills `settings` as parse() fills those of a Transpose with these axes. */
 static gconv_status make_perm(const gconv_node_kind *kind, const int64_t perm[4], void *settings) {
   char name[] = "perm";
   gconv_onnx_attribute attribute = {.name = name, .type = GCONV_ONNX_INTS};
@@ -39,7 +39,7 @@ static bool transposes(const gconv_graph_node *node, const int64_t perm[4]) {
          memcmp(settings, node->settings, node->kind->settings_bytes) == 0;
 }
 
-/* Whether all nodes that take a value move its channels from the last axis to the second one. */
+/* Returns whether all nodes that take a value are Transposes that move its channels from the last axis to the second. */
 static bool is_moved(const gconv_graph *g, int32_t value) {
   size_t takers = 0;
   for (size_t n = 0; n < g->node_count; n++)
@@ -100,7 +100,7 @@ static gconv_status find_entry(const gconv_graph *g, entry *e) {
       gconv_narrow_in_byte(t->narrow) > 0)
     return fail_input(g, v);
   if (v->said && t->shape[0] > 1)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model takes %lld images at a time: here it can be one, or any number",
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: the model takes %lld images at a time: it must take one, or any number",
                       g->path, (long long)t->shape[0]);
   e->last = v->said && !are_channels(t->shape[1]) && (are_channels(t->shape[3]) || is_moved(g, e->value));
   e->channels = v->said ? t->shape[e->last ? 3 : 1] : 0;
@@ -125,9 +125,9 @@ float gconv_graph_white(const gconv_graph *graph) {
   return find_entry(graph, &e) == GCONV_OK ? e.white : 0;
 }
 
-/* ---- A graph that shares all but its lists ---- */
+/* ---- A graph that shares all but its lists with another ---- */
 
-/* A graph in the making. What it owns is in `owned`. */
+/* The graph that is made. All memory that it does not share is in `owned`. */
 typedef struct image_graph {
   gconv_graph graph; /* first, so that a pointer to it is one to the whole */
   void **owned;
@@ -216,7 +216,7 @@ static gconv_status add_number(image_graph *m, float number, int32_t *value) {
   return GCONV_OK;
 }
 
-/* Adds nodes that make levels, from 0 to white, of numbers 0 .. 1. */
+/* Adds nodes that convert numbers 0 .. 1 to levels 0 .. white. */
 static gconv_status put_levels(image_graph *m, float white, gconv_tensor_type type, int32_t in, int32_t out) {
   const gconv_tensor unknown = {.type = GCONV_TENSOR_F32};
   int32_t made[3], numbers[2];
@@ -233,7 +233,7 @@ static gconv_status put_levels(image_graph *m, float white, gconv_tensor_type ty
   return put_first(m, "Mul", in, numbers[1], made[0], &node);
 }
 
-/* Lets a node pass its input on. */
+/* Replaces a node by an Identity of `in`. */
 static gconv_status pass_on(image_graph *m, gconv_graph_node *node, int32_t in) {
   const int32_t out = node->out[0];
   return fill_node(m, "Identity", in, -1, out, node);
@@ -241,7 +241,7 @@ static gconv_status pass_on(image_graph *m, gconv_graph_node *node, int32_t in) 
 
 /* ---- Inputs and outputs of images ---- */
 
-/* Puts nodes before the input. Those that would move the channels back get the image directly. */
+/* Inserts nodes that convert the image to the model's input. Transposes that would undo the conversion become Identities. */
 static gconv_status convert_input(image_graph *m, const entry *e) {
   const gconv_tensor shape = {.type = GCONV_TENSOR_F32,
                               .axes = 4,
@@ -273,7 +273,7 @@ static gconv_status convert_input(image_graph *m, const entry *e) {
   return GCONV_OK;
 }
 
-/* Finds the node that makes a value, past nodes that change each element by itself and that nothing else depends on. */
+/* Finds the node that makes a value. Skips element-wise nodes with one input, if nothing else takes that input. */
 static gconv_graph_node *find_mover(const image_graph *m, int32_t value) {
   gconv_graph_node *nodes = m->graph.nodes + INSERTED;
   for (;;) {
@@ -293,7 +293,7 @@ static gconv_graph_node *find_mover(const image_graph *m, int32_t value) {
   }
 }
 
-/* Leaves the channels of outputs where images have them, if the model moves them to the last axis in the end. */
+/* If the model ends by a Transpose that moves the channels of an output to the last axis, makes it an Identity. */
 static gconv_status convert_outputs(image_graph *m) {
   for (size_t i = 0; i < m->graph.output_count; i++) {
     gconv_graph_node *node = find_mover(m, m->graph.outputs[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes networks of models that other programs wrote: chains of layers where they are that, else graphs. */
+/* Imports models that other programs wrote as networks: as chains of layers where possible, else as graphs. */
 #include "bank/network_file.h"
 #include "bank/onnx_write.h"
 #include "base/arguments.h"
@@ -28,7 +28,7 @@ static gconv_status digest(gconv_bank_file *file, const gconv_graph *graph, uint
   return GCONV_OK;
 }
 
-/* Describes `count` values, as far as nodes take them, for users. */
+/* Describes those of `count` values that nodes take, for users. */
 static gconv_status describe(const gconv_graph *g, const int32_t *values, size_t count, gconv_network_tensor **tensors,
                              size_t *described) {
   GCONV_NEW(*tensors, count + 1, "%s: no memory for a graph", g->path);
@@ -47,18 +47,18 @@ static gconv_status describe(const gconv_graph *g, const int32_t *values, size_t
   return GCONV_OK;
 }
 
-/* Describes inputs and outputs of the graph, which a network of layers or the graph itself computes. */
+/* Describes the inputs and outputs of the graph. */
 static gconv_status describe_ends(const gconv_graph *g, gconv_network *network) {
   GCONV_TRY(describe(g, g->inputs, g->input_count, &network->inputs, &network->input_count));
   return describe(g, g->outputs, g->output_count, &network->outputs, &network->output_count);
 }
 
-/* Finishes a network of layers that were made of a graph. */
+/* Finishes a network whose layers were made from a graph. */
 static gconv_status finish_chain(const gconv_graph *g, bool rows, gconv_network *network) {
   GCONV_TRY(describe_ends(g, network));
   network->inputs[0].type = network->outputs[0].type = gconv_tensor_type_name(GCONV_TENSOR_F32);
   if (rows && network->outputs[0].axes < 0)
-    network->outputs[0].axes = 2; /* of any sizes: the file says none */
+    network->outputs[0].axes = 2; /* the file does not say the sizes */
   return GCONV_OK;
 }
 
@@ -77,7 +77,7 @@ static gconv_status finish_graph(gconv_bank_file *file, gconv_network *network) 
 }
 
 gconv_status gconv_graph_of_network(const gconv_network *network, gconv_graph **graph) {
-  gconv_network layers = *network; /* what normalises images is no part of the graph */
+  gconv_network layers = *network; /* mean and std are not part of the graph */
   layers.mean_count = layers.std_count = 0;
   gconv_bank_file *file = NULL;
   uint8_t *bytes = NULL;
@@ -90,7 +90,7 @@ gconv_status gconv_graph_of_network(const gconv_network *network, gconv_graph **
   return status;
 }
 
-/* Says if an input has a type that gconv computes as float32. */
+/* Warns if the model computes in a type that gconv replaces by float32. */
 static void warn_of_types(gconv_bank_file *file, bool chain) {
   const gconv_onnx_model *m = gconv_onnx_model_of(file);
   for (size_t i = 0; i < m->input_count; i++) {
@@ -127,7 +127,7 @@ static gconv_status import_model(gconv_bank_file *file, gconv_network *network) 
 static gconv_status import(gconv_bank_file *file, const char *net, gconv_network *network) {
   const bool onnx = file->syntax == &gconv_bank_syntax_onnx;
   if (!onnx && file->syntax != &gconv_bank_syntax_safetensors)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: networks are made of ONNX and safetensors, not of %s", file->path,
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: networks are read from ONNX and safetensors, not from %s", file->path,
                       file->syntax->name);
   if (onnx && net)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: --net is for weights alone: an ONNX model says itself what its layers are",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Results that stay 16 bits wide on a GPU. The result of a convolution does if only convolutions take it, if --math allows
- * 16 bits, and if one algorithm solves all these convolutions (kernels/layer_problem.h). */
+/* Keeps results of convolutions in 16 bits on a GPU (kernels/layer_problem.h). A result is kept if only convolutions take
+ * it, if --math allows 16 bits, and if one algorithm solves all these convolutions. */
 #include "base/memory.h"
 #include "graph/graph.h"
 #include "graph/solve.h"
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns how a step is solved; NULL: by no algorithm of layers. */
+/* Returns the solver of a step; NULL if no algorithm of layers solves it. */
 static gconv_solver *solver_of(const gconv_graph_step *s) {
   return gconv_solver_solves(s->node->kind) ? s->work.prepared : NULL;
 }
 
-/* Returns how many steps take a value as the input of a convolution, and lists them; 0 if anything else takes it. */
+/* Lists the convolutions whose input is a value, and returns their number; 0 if anything else takes the value. */
 static size_t find_takers(const gconv_graph_plan *p, int32_t value, gconv_solver **takers) {
   size_t count = 0;
   for (size_t i = 0; i < p->graph->output_count; i++)
@@ -51,7 +51,7 @@ gconv_status gconv_graph_keep(gconv_graph_plan *p) {
     gconv_graph_step *s = &p->steps[i];
     gconv_solver *maker = solver_of(s);
     if (!maker || strcmp(s->node->kind->name, "Conv") != 0 || gconv_tail_of_gpu(&s->work.fused) > keeper->tails)
-      continue; /* what it does not compute itself would find no float32 */
+      continue; /* a further kernel for the tail needs float32 */
     const size_t count = find_takers(p, s->out[0], takers);
     gconv_layer_problem first = maker->choice.whole;
     bool can = count > 0;

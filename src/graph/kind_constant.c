@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that make numbers of shapes, and numbers of other types: Shape, Size, ConstantOfShape, Range, Cast, CastLike. */
+/* Nodes that make shapes or constants, or convert types: Shape, Size, ConstantOfShape, Range, Cast, CastLike. */
 #include "bank/onnx_rules.h"
 #include "base/memory.h"
 #include "graph/narrow.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions in one and two dimensions. The algorithms of layers solve them, and are chosen as for layers. What follows a
- * convolution and only scales and shifts its channels becomes a part of its weights; an activation is the algorithm's. */
+/* Convolutions in one and two dimensions. The algorithms of layers solve them, and are chosen as for layers. Nodes that
+ * follow and only scale and shift channels go into the weights; the algorithm computes an activation.
+ */
 #include "graph/conv.h"
 #include "graph/gpu.h"
 #include "graph/plain_conv.h"
@@ -80,13 +81,13 @@ static gconv_status resolve_axis(const settings *s, const gconv_tensor *x, const
   return GCONV_OK;
 }
 
-/* Resolves height and width. `axes` is how many of them the tensors have. */
+/* Resolves height and width. Sets *axes to the number of dimensions of the images: 1 or 2. */
 static gconv_status resolve(const settings *s, const gconv_tensor *x, const gconv_tensor *w, int32_t *axes,
                             axis both[AXES]) {
   *axes = x->axes - 2;
   if (*axes < 1 || *axes > AXES || w->axes != x->axes)
-    return gconv_fail(GCONV_UNSUPPORTED, "convolves tensors of %d axes with filters of %d: here both have 3 or 4", x->axes,
-                      w->axes);
+    return gconv_fail(GCONV_UNSUPPORTED, "convolves tensors of %d axes with filters of %d: both must have 3, or both 4",
+                      x->axes, w->axes);
   GCONV_TRY(check_count("strides", &s->strides, *axes));
   GCONV_TRY(check_count("dilations", &s->dilations, *axes));
   GCONV_TRY(check_count("kernel_shape", &s->kernel, *axes));
@@ -213,7 +214,7 @@ static void tell(const void *prepared, char *text, size_t size) {
            choice->algorithm->info.name, problem->out_kept ? ", kept in 16 bits" : "");
 }
 
-/* Makes weights and biases, with the scales and shifts of fused nodes. */
+/* Writes weights and biases, multiplied and shifted as fused nodes say. */
 static void fill(const gconv_node_work *work, const gconv_layer_problem *problem, float *weights) {
   const gconv_node_fused *fused = &work->fused;
   const int64_t taps = gconv_layer_taps(problem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ConvTranspose, in one and two dimensions: each input adds its filter, times its value, to the output. Along an axis of
+ * ConvTranspose, in one and two dimensions: each input adds the filter, times its own value, to the output. Along an axis of
  * stride s, with P pads before,
  *
  *     y[s q + f - P] = sum over j of x[q - j] w[s j + f],    f = 0 .. s - 1, j = 0 .. ceil(R / s) - 1
@@ -75,7 +75,7 @@ static gconv_status resolve_axis(const gconv_node_work *work, int32_t axes, int3
                                                    : number_of(&s->pads, at, 0);
   a->outputs =
       automatic ? same : whole - a->before - (s->padding == GCONV_AUTO_PAD_VALID ? 0 : number_of(&s->pads, axes + at, 0));
-  return a->outputs > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "leaves no output: its pads are larger than what it makes");
+  return a->outputs > 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "leaves no output: its pads are larger than its result");
 }
 
 static gconv_status resolve(const gconv_node_work *work, int32_t *axes, axis both[AXES]) {
@@ -83,7 +83,7 @@ static gconv_status resolve(const gconv_node_work *work, int32_t *axes, axis bot
   const gconv_tensor *x = work->in[X], *w = work->in[WEIGHTS];
   *axes = x->axes - 2;
   if (*axes < 1 || *axes > AXES || w->axes != x->axes)
-    return gconv_fail(GCONV_UNSUPPORTED, "takes tensors of %d axes and filters of %d: here both have 3 or 4", x->axes,
+    return gconv_fail(GCONV_UNSUPPORTED, "takes tensors of %d axes and filters of %d: both must have 3, or both 4", x->axes,
                       w->axes);
   const struct {
     const gconv_node_integers *list;
@@ -179,7 +179,7 @@ static size_t weight_elements(const gconv_layer_problem *p) {
   return ((size_t)gconv_layer_taps(p) + 1) * (size_t)p->filters;
 }
 
-/* The workspace of the solver, or weights of float64; then the results of the convolution. */
+/* The workspace has the solver's workspace, or the weights of float64; then the results of the convolution. */
 static size_t workspace(const gconv_node_work *work) {
   const gconv_solver *solver = work->prepared;
   axis both[AXES];
@@ -203,7 +203,7 @@ static void tell(const void *prepared, char *text, size_t size) {
            choice->algorithm->info.name);
 }
 
-/* Returns the tap of an axis for tap `t` of the convolution, of phase f; -1: there is none, it is 0. */
+/* Returns the tap of an axis that is tap `t` of the convolution for phase f; -1: there is none, and the weight is 0. */
 static int64_t tap_of(const axis *a, int64_t f, int64_t t) {
   const int64_t at = f + a->stride * (a->some - 1 - t);
   return at % a->dilation == 0 && at / a->dilation < a->taps ? at / a->dilation : -1;
@@ -233,7 +233,7 @@ static void fill(const gconv_node_work *work, const axis both[AXES], const gconv
   }
 }
 
-/* Results q of a phase that are in the output: the first, how many, and where the first goes. */
+/* The results q of a phase that lie in the output: the first, their number, and the place of the first in the output. */
 typedef struct part {
   int64_t first, count, to;
 } part;
@@ -248,7 +248,7 @@ static part part_of(const axis *a, int64_t f) {
   return p;
 }
 
-/* Whether all phases have their first result in the output, and as many as each other. */
+/* Returns whether the first result of every phase lies in the output, and all phases have the same number of results. */
 static bool is_even(const axis *a) {
   return a->before == 0 && a->outputs % a->stride == 0 && a->outputs <= (a->size + a->some - 1) * a->stride;
 }
@@ -280,7 +280,7 @@ static gconv_status interleave(const gconv_node_work *work, const axis both[AXES
   return GCONV_OK;
 }
 
-/* Sets all outputs to the bias: beyond the last filter, some get nothing else. */
+/* Sets all outputs to the bias: some outputs lie outside of all filters. */
 static gconv_status fill_biases(const gconv_node_work *work, const gconv_layer_problem *p, const void *biases) {
   const gconv_tensor *out = work->out[0];
   const int64_t area = gconv_tensor_count(out, 2, out->axes), filters = out->shape[1];
@@ -291,7 +291,7 @@ static gconv_status fill_biases(const gconv_node_work *work, const gconv_layer_p
   return gconv_move_run(work, &move, gconv_tensor_type_bytes(out->type), biases, gconv_node_data(work, out));
 }
 
-/* Interleaves the results of the convolution, and adds what it does not reach. */
+/* Interleaves the results of the convolution. Outputs that no filter reaches get the bias. */
 static gconv_status finish(const gconv_node_work *work, const axis both[AXES], const gconv_layer_problem *p,
                            const void *biases, const void *maps) {
   for (int32_t i = 0; i < AXES; i++)

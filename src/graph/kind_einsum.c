@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Einsum: sums of products of elements, of which a text says along which axes, such as "bhid,bhjd->bhij". */
+/* Einsum: sums of products of elements. A text, such as "bhid,bhjd->bhij", says which axes are multiplied and summed. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
 
@@ -9,7 +9,7 @@
 /* Labels of axes: letters, and axes of an ellipsis, counted from its last one. */
 enum { LETTERS = 52, LABELS = LETTERS + GCONV_TENSOR_AXES, MOST_INPUTS = 8, MOST_TEXT = 255 };
 enum {
-  MOST_PRODUCTS = 1 << 16 /* for each element of the inputs and the output: three matrices of 256 x 256 need so many */
+  MOST_PRODUCTS = 1 << 16 /* for each element of inputs and output; three matrices of 256 x 256 need as many */
 };
 
 typedef struct settings {
@@ -47,7 +47,7 @@ static gconv_status fail_text(const settings *s) {
   return gconv_fail(GCONV_BAD_FILE, "has the equation '%.60s', which is not valid for its inputs", s->text);
 }
 
-/* Whatever the locale says: labels are numbers of letters. */
+/* Letters of ASCII, whatever the locale says. */
 static bool is_letter(int c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -70,7 +70,7 @@ static gconv_status read_term(const settings *s, const char **at, term *t) {
   }
 }
 
-/* Puts the last `axes` axes of the ellipsis where it stands. */
+/* Replaces the ellipsis by the labels of its last `axes` axes. */
 static gconv_status open_ellipsis(const settings *s, int32_t axes, term *t) {
   if (t->ellipsis < 0)
     return axes == 0 ? GCONV_OK : fail_text(s);
@@ -97,7 +97,7 @@ static gconv_status take_input(const settings *s, const gconv_tensor *tensor, eq
       return gconv_fail(GCONV_UNSUPPORTED, "takes a tensor without elements");
     if (*size > 1 && mine > 1 && *size != mine)
       return fail_text(s);
-    for (int32_t k = 0; k < i; k++) /* a diagonal is one of a square */
+    for (int32_t k = 0; k < i; k++) /* only a square has a diagonal */
       if (t->label[k] == t->label[i] && tensor->shape[k] != mine)
         return fail_text(s);
     *size = mine > *size ? mine : *size;
@@ -105,8 +105,7 @@ static gconv_status take_input(const settings *s, const gconv_tensor *tensor, eq
   return GCONV_OK;
 }
 
-/* Without "->", the output has the ellipsis, and in the order of the alphabet (capitals first) the letters that stand once.
- */
+/* Without "->", the output has the ellipsis, then the letters that stand once, in the order of ASCII. */
 static void imply_output(const settings *s, term *out) {
   int32_t seen[256] = {0};
   *out = (term){.ellipsis = strstr(s->text, "...") ? 0 : -1};
@@ -148,7 +147,7 @@ static bool is_taken(gconv_tensor_type type) {
   return gconv_tensor_type_is_real(type) || type == GCONV_TENSOR_I32 || type == GCONV_TENSOR_I64;
 }
 
-/* Fails if a few elements would be multiplied in very many ways. */
+/* Fails if there are very many products for each element. */
 static gconv_status check_products(const gconv_node_work *work, const equation *e) {
   int64_t elements = 1, products = 1;
   for (int32_t i = 0; i < e->out.count; i++)
@@ -172,7 +171,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   if (work->in_count > MOST_INPUTS)
     return gconv_fail(GCONV_UNSUPPORTED, "has %d inputs: %d are the most", work->in_count, MOST_INPUTS);
   if (!is_taken(work->in[0]->type))
-    return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(work->in[0]->type));
+    return gconv_fail(GCONV_UNSUPPORTED, "is not computed for %s numbers", gconv_tensor_type_name(work->in[0]->type));
   for (int32_t i = 1; i < work->in_count; i++)
     GCONV_TRY(gconv_node_need_type(work, i, work->in[0]->type));
   GCONV_TRY(read_equation(work, &e));
@@ -185,7 +184,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
 
 /* ---- Runs ---- */
 
-/* An axis of the output, or one that is summed: how far neighbours of each input are apart along it. */
+/* An axis of the output, or one that is summed. step: the distance of neighbours of each input along the axis. */
 typedef struct line {
   int64_t size, step[MOST_INPUTS];
 } line;
@@ -206,7 +205,7 @@ static line line_of(const gconv_node_work *work, const equation *e, int32_t labe
   return l;
 }
 
-/* Finds the elements of the inputs at place `i` of some axes, from those at `from` on. */
+/* Finds the element of each input at place `i` of some axes, counted from the element `from`. */
 static void find_places(const line *lines, int32_t count, int64_t i, int32_t inputs, const int64_t *from, int64_t *to) {
   memcpy(to, from, (size_t)inputs * sizeof *to);
   for (int32_t axis = count - 1; axis >= 0; i /= lines[axis--].size)

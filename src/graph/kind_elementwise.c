@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that compute each element by itself. Inputs are broadcast as NumPy does. elementwise.c has the loops, and
- * elementwise_gpu.c runs the nodes on a GPU. */
+/* Element-wise nodes. Inputs are broadcast as NumPy does. elementwise.c has the loops, and elementwise_gpu.c runs the nodes
+ * on a GPU. */
 #include "bank/onnx_rules.h"
 #include "base/memory.h"
 #include "graph/elementwise.h"
@@ -19,7 +19,7 @@ static bool makes_bools(int32_t code) {
 
 /* ---- Shapes ---- */
 
-/* Inputs have one type, but for the condition of Where and the exponent of Pow. */
+/* All inputs have one type, except the condition of Where and the exponent of Pow. */
 static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *kind) {
   const int32_t first = kind->code == WHERE;
   gconv_tensor result = {.type = work->in[first]->type};
@@ -31,7 +31,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
     if (kind->code != POW || i == 0)
       GCONV_TRY(gconv_node_need_type(work, i, result.type));
     if (!gconv_elementwise_loop(kind->code, work->in[i]->type))
-      return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(work->in[i]->type));
+      return gconv_fail(GCONV_UNSUPPORTED, "is not computed for %s numbers", gconv_tensor_type_name(work->in[i]->type));
   }
   GCONV_TRY(gconv_node_broadcast(work, &result));
   result.type = makes_bools(kind->code) ? GCONV_TENSOR_BOOL : result.type;
@@ -43,7 +43,7 @@ static gconv_status shape_old(const gconv_node_work *work, const gconv_node_kind
   gconv_tensor aligned;
   GCONV_TRY(gconv_node_need_type(work, 1, work->in[0]->type));
   if (!gconv_elementwise_loop(kind->code, work->in[0]->type))
-    return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(work->in[0]->type));
+    return gconv_fail(GCONV_UNSUPPORTED, "is not computed for %s numbers", gconv_tensor_type_name(work->in[0]->type));
   GCONV_TRY(gconv_elementwise_align_old(work, kind, &aligned));
   gconv_node_set_like(work, 0, work->in[0]);
   return GCONV_OK;
@@ -71,7 +71,7 @@ static gconv_status shape_clip(const gconv_node_work *work, const gconv_node_kin
       return gconv_fail(GCONV_BAD_FILE, "has a bound that is not one number");
   }
   if (!gconv_elementwise_loop(MAX, type))
-    return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(type));
+    return gconv_fail(GCONV_UNSUPPORTED, "is not computed for %s numbers", gconv_tensor_type_name(type));
   gconv_node_set_like(work, 0, work->in[0]);
   return GCONV_OK;
 }
@@ -96,7 +96,7 @@ static gconv_status run_old(const gconv_node_work *work, const gconv_node_kind *
   return run(&inner, kind);
 }
 
-/* Operators of any number of inputs combine the first two, then the result and the next. */
+/* Operators of any number of inputs combine the first two inputs, then the result with the next input, and so on. */
 static gconv_status run_many(const gconv_node_work *work, const gconv_node_kind *kind) {
   gconv_element_loop *loop = gconv_elementwise_loop(kind->code, work->in[0]->type);
   const gconv_tensor *pair[2] = {work->in[0], work->in[0]};
@@ -152,7 +152,7 @@ static gconv_status run_clip(const gconv_node_work *work, const gconv_node_kind 
   return GCONV_OK;
 }
 
-/* Pow may have an exponent of another type than its base, which is also that of the result. An integer to the power of a
+/* The result of Pow has the type of the base; the exponent may have another type. An integer to the power of a
  * floating-point number is computed in float64. */
 static gconv_status run_pow(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *in[2] = {work->in[0], work->in[1]};

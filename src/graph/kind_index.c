@@ -12,7 +12,7 @@ enum { DATA, INDICES, UPDATES };
 
 typedef struct settings {
   int64_t axis, batches;
-  int32_t reduction; /* what becomes of an element that is there, and of the new one: see `operations` */
+  int32_t reduction; /* how Scatter combines an old and a new element: a place in `reductions` and `operations` */
 } settings;
 
 static const char *const reductions[] = {"none", "add", "mul", "max", "min", NULL};
@@ -35,10 +35,10 @@ static gconv_status check_types(const gconv_node_work *work, bool scatters) {
   GCONV_TRY(gconv_node_need_type(work, UPDATES, work->in[DATA]->type));
   return s->reduction == 0 || gconv_elementwise_loop(operations[s->reduction], work->in[DATA]->type)
              ? GCONV_OK
-             : gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(work->in[DATA]->type));
+             : gconv_fail(GCONV_UNSUPPORTED, "is not computed for %s numbers", gconv_tensor_type_name(work->in[DATA]->type));
 }
 
-/* Reads index number `at`, of an axis of `size` elements: a negative one counts from the end. */
+/* Reads index number `at`, of an axis of `size` elements. A negative index counts from the end. */
 static gconv_status read_index(const gconv_tensor *indices, int64_t at, int64_t size, int64_t *index) {
   const int64_t given = gconv_tensor_integer(indices, at);
   *index = given < 0 ? given + size : given;
@@ -47,7 +47,7 @@ static gconv_status read_index(const gconv_tensor *indices, int64_t at, int64_t 
              : gconv_fail(GCONV_BAD_FILE, "has the index %" PRId64 " of an axis of %" PRId64 " elements", given, size);
 }
 
-/* Copies `count` elements, or combines them with those that are there. */
+/* Copies `count` elements, or combines them with the elements of the target. */
 static void put(const gconv_node_work *work, const gconv_tensor *from, int64_t from_at, const gconv_tensor *to,
                 int64_t to_at, int64_t count) {
   static const int64_t steps[GCONV_LOOP_INPUTS] = {1, 1};

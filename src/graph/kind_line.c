@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that go along an axis or make patterns: CumSum, CumProd, TopK, Trilu, EyeLike, OneHot, NonZero. */
+/* Nodes that work along an axis or make patterns: CumSum, CumProd, TopK, Trilu, EyeLike, OneHot, NonZero. */
 #include "bank/onnx_rules.h"
 #include "base/memory.h"
 #include "graph/elementwise.h"
@@ -42,12 +42,12 @@ static gconv_status shape_sums(const gconv_node_work *work, const gconv_node_kin
   GCONV_TRY(read_one(work, 1, "axis", &number));
   GCONV_TRY(gconv_tensor_axis(number, work->in[0]->axes, &axis));
   if (!gconv_elementwise_loop(kind->code, work->in[0]->type))
-    return gconv_fail(GCONV_UNSUPPORTED, "is not done for %s numbers", gconv_tensor_type_name(work->in[0]->type));
+    return gconv_fail(GCONV_UNSUPPORTED, "is not computed for %s numbers", gconv_tensor_type_name(work->in[0]->type));
   gconv_node_set_like(work, 0, work->in[0]);
   return GCONV_OK;
 }
 
-/* Each row of `inner` elements is that before it and a row of the input, added or multiplied. */
+/* Each row of `inner` elements is the row before it plus, or times, a row of the input. */
 static gconv_status run_sums(const gconv_node_work *work, const gconv_node_kind *kind) {
   static const int64_t steps[GCONV_LOOP_INPUTS] = {1, 1};
   const settings *s = work->settings;
@@ -230,8 +230,8 @@ static gconv_status run_hot(const gconv_node_work *work, const gconv_node_kind *
 
 /* ---- NonZero ---- */
 
-/* How many places it finds depends on the elements: so they must be constant. Old models count in this way, as Range does.
- */
+/* The number of places depends on the elements, so the elements must be constant. Old models count by NonZero, as others do
+ * by Range. */
 static gconv_status shape_places(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *x = work->in[0];
   int64_t shape[2] = {x->axes, 0};

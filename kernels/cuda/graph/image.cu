@@ -4,8 +4,7 @@
 
 /* ---- Into the input ---- */
 
-/* Returns the place in a line of `size` pixels of place `at` of the padded line: reflected, or the last if `size` is too
- * small. */
+/* Returns which of `size` pixels place `at` of the padded line shows: reflected, or the last one if `size` is too small. */
 static __device__ __forceinline__ int64_t reflect(int64_t at, int64_t size) {
   const int64_t mirrored = 2 * (size - 1) - at;
   return at < size ? at : mirrored >= 0 ? mirrored : size - 1;

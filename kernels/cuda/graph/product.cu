@@ -66,8 +66,7 @@ template <bool ACROSS> __global__ static void __launch_bounds__(THREADS) few_row
 
 /* ---- Tiles ---- */
 
-/* Loads DEEP x TILE elements of a factor into shared memory, with 0 for elements outside. A line is a row of a, or a column
- * of b. */
+/* Loads DEEP x TILE elements of a factor; elements outside are 0. A line is a row of a, or a column of b. */
 static __device__ __forceinline__ void stage(const float *from, int64_t line_step, int64_t k_step, int64_t first_line,
                                              int64_t lines, int64_t first_k, int64_t depth, float (*to)[TILE + 1]) {
   for (int i = threadIdx.x; i < TILE * DEEP; i += THREADS) {

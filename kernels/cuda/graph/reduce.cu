@@ -7,8 +7,7 @@
 
 enum { AT_A_TIME = 8 /* loads of a thread */ };
 
-/* The state of a reduction after some elements. `has`: there is a value. Places of largest and smallest skip NaN, unless it
- * is the first element. */
+/* The state of a reduction. `has`: there is a value. Places of largest and smallest skip NaN, except in element 0. */
 template <class A> struct state {
   A value;
   int64_t at;
