@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolutions in one and two dimensions. The algorithms of layers solve them, and are chosen as for layers. Nodes that
- * follow and only scale and shift channels go into the weights; the algorithm computes an activation.
- */
+ * follow and only scale and shift channels go into the weights; the algorithm computes an activation. */
 #include "graph/conv.h"
 #include "graph/gpu.h"
 #include "graph/plain_conv.h"

@@ -12,8 +12,8 @@
 
 enum { MOST = 32, SETTINGS = 2048 };
 
-/* An operator: that of the standard, where each input is with its scale and its zero point after it, and where the scale
- * and the zero point of the result are. */
+/* An operator of the standard, and the places of inputs. After each quantised input come its scale and its zero point.
+ * `result` is the place of the scale of the result; its zero point comes next. */
 typedef struct form {
   const char *operator;
   int32_t first, result; /* inputs: first, first + 3 ... */
@@ -36,7 +36,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   return inner->parse ? inner->parse(node, inner, opset, settings) : GCONV_OK;
 }
 
-/* The node that computes on floats. */
+/* The node of the standard, which computes on floats. */
 typedef struct inside {
   gconv_tensor tensors[MOST], made;
   const gconv_tensor *in[MOST];
@@ -44,7 +44,7 @@ typedef struct inside {
   gconv_node_work work;
 } inside;
 
-/* Lists the inputs, as tensors of floats without elements. */
+/* Lists the inputs of that node, as tensors of floats without elements. */
 static gconv_status look_inside(const gconv_node_work *work, int32_t code, inside *i) {
   const form *f = &forms[code];
   const int32_t end = f->result > f->first ? f->result : work->in_count;

@@ -78,12 +78,12 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
       GCONV_TRY(gconv_node_need_type(work, i, in->type));
       GCONV_TRY(gconv_node_broadcast(&(gconv_node_work){.in = both, .in_count = 2}, &result));
       if (result.axes != in->axes || gconv_tensor_elements(&result) != gconv_tensor_elements(in))
-        return gconv_fail(GCONV_BAD_FILE, "has a factor or a bias that is larger than what it normalises");
+        return gconv_fail(GCONV_BAD_FILE, "has a factor or a bias that is larger than the tensor that it normalises");
     }
   gconv_tensor moments = *in; /* means, and 1 / deviations, of LayerNormalization */
   for (int32_t i = 1; i < work->out_count; i++)
     if (work->out[i] && kind->code != LAYER)
-      return gconv_fail(GCONV_UNSUPPORTED, "yields its means or deviations, too, which are not made here");
+      return gconv_fail(GCONV_UNSUPPORTED, "has means or deviations as further outputs, which gconv does not compute");
   for (int32_t i = axis; kind->code == LAYER && i < in->axes; i++)
     moments.shape[i] = 1;
   gconv_node_set_like(work, 1, &moments);
@@ -100,10 +100,10 @@ typedef struct job {
   member member;
   const void *in;
   void *out;
-  int64_t plane, channels, inner; /* elements of a channel; channels; from one element of an axis to the next */
+  int64_t plane, channels, inner; /* elements of a channel; channels; distance of neighbours along the axis */
 } job;
 
-/* Returns the place in input `input`, which is broadcast, of element `at` of the node's input. */
+/* Returns the place in input number `input`, which is broadcast to input 0, of element `at` of input 0. */
 static int64_t place(const gconv_node_work *work, int32_t input, int64_t at) {
   int64_t step[GCONV_TENSOR_AXES], found = 0;
   gconv_node_steps(work->in[input], work->in[0], step);
@@ -114,13 +114,12 @@ static int64_t place(const gconv_node_work *work, int32_t input, int64_t at) {
   return found;
 }
 
-/* Returns how many groups channels have. InstanceNormalization has one for each factor: fuse.c lets it take more channels.
- */
+/* Returns the number of groups. InstanceNormalization has one for each factor: fuse.c may give it more channels. */
 static int64_t groups_on_cpu(const gconv_node_work *work, int32_t code) {
   return code == GROUP ? ((const settings *)work->settings)->groups : gconv_tensor_elements(work->in[1]);
 }
 
-/* Whether all axes of an input are normalised. */
+/* Returns whether an input has only axes that are normalised. */
 static bool fits(const job *j, int32_t input) {
   int32_t axis = 0;
   return gconv_tensor_axis(j->s->axis, j->work->in[0]->axes, &axis) == GCONV_OK &&
@@ -290,7 +289,7 @@ static gconv_status cuda_across(const gconv_node_work *work, const gconv_node_ki
   return gconv_gpu_across_run(&on_gpu, work->stream);
 }
 
-/* BatchNormalization by constants scales and shifts channels: a convolution before it does that. */
+/* BatchNormalization by constants scales and shifts channels, so a convolution before it can compute it. */
 static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int32_t input, float *scale, float *shift) {
   enum { GAMMA = 1, BETA, MEAN, VARIANCE, INPUTS };
   const settings *s = work->settings;
@@ -307,7 +306,7 @@ static bool affine(const gconv_node_work *work, const gconv_node_kind *kind, int
   return true;
 }
 
-/* Softmax and its kin, and normalised layers, see the axis that they normalise; before opset 13, and for layers, all from it
+/* From opset 13 on, Softmax and its relatives see only the axis that they normalise. Before, they see all axes from it
  * on. */
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;

@@ -70,8 +70,8 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
                         most, size);
     if (s->border == GCONV_BORDER_WRAP && most > 0 && (before[i] < 0 || after[i] < 0))
       return gconv_fail(GCONV_UNSUPPORTED,
-                        "cuts elements off one end of an axis, and wraps around it at the other: whether the "
-                        "elements that are cut off come back, the standard does not say");
+                        "cuts elements off one end of an axis, and wraps around at the other end: the standard does not say "
+                        "whether the elements that are cut off come back");
     out.shape[i] += before[i] + after[i];
     if (out.shape[i] < 0)
       return gconv_fail(GCONV_BAD_FILE, "cuts off more elements than there are");
@@ -117,7 +117,7 @@ static void pad_lines(void *context, int64_t begin, int64_t end) {
   }
 }
 
-/* Describes the work of a node, all but the value outside. */
+/* Describes the work of a node, except for the value outside. */
 static gconv_status make(const gconv_node_work *work, gconv_gpu_pad *j) {
   const gconv_tensor *in = work->in[0], *out = work->out[0];
   int64_t after[GCONV_TENSOR_AXES];

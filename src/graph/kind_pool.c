@@ -73,7 +73,7 @@ static int64_t extent(const span *d) {
   return (d->kernel - 1) * d->dilation + 1;
 }
 
-/* Pads so that there is an output for each stride. An odd number has its larger half after the input, or before it. */
+/* Pads so that there is an output for each stride. If the padding is odd, its larger half is after the input, or before. */
 static void pad_same(span *d, bool more_before) {
   d->out = (d->in - 1) / d->stride + 1;
   const int64_t wanted = (d->out - 1) * d->stride + extent(d) - d->in, all = wanted > 0 ? wanted : 0;
@@ -104,10 +104,10 @@ static gconv_status find_span(const gconv_node_work *work, int32_t i, span *d) {
                       " with its padding",
                       extent(d), d->in);
   if (d->before >= extent(d) || d->after >= extent(d))
-    return gconv_fail(GCONV_UNSUPPORTED, "has windows of padding alone");
+    return gconv_fail(GCONV_UNSUPPORTED, "has windows that see only padding");
   d->out = room / d->stride + 1;
   if (s->rounds_up && room % d->stride != 0 &&
-      d->out * d->stride < d->in + d->before) /* it begins before the padding at the end */
+      d->out * d->stride < d->in + d->before) /* this window begins before the padding at the end */
     d->out++;
   return GCONV_OK;
 }
@@ -117,7 +117,7 @@ typedef struct pool {
   const void *in;
   void *out;
   int64_t *places; /* of the largest values, in the whole input */
-  int64_t plane;   /* elements of a whole plane, where it is the window */
+  int64_t plane;   /* elements of a plane, if whole planes are pooled */
   member member;
   bool counts_padding, by_columns;
   double power;
@@ -143,7 +143,7 @@ static int64_t place_of_tap(const span *d, const int64_t *out, int64_t tap, bool
   return by_columns ? (at[2] * d[1].in + at[1]) * d[0].in + at[0] : (at[0] * d[1].in + at[1]) * d[2].in + at[2];
 }
 
-/* |x|^power, and what makes a sum of them a norm. */
+/* |x|^power, and the root of a sum of them, which is the norm. */
 static double powered(double x, double power) {
   return power == 2 ? x * x : power == 1 ? fabs(x) : pow(fabs(x), power);
 }
@@ -169,7 +169,7 @@ static double rooted(double sum, double power) {
 #define LOWEST 0
 #include "graph/pool_loops.h"
 
-/* Take one tap of the windows of `count` outputs in blocks of channels: neighbours are `stride` pixels apart. */
+/* Take one tap of the windows of `count` outputs in blocks of channels. Windows of neighbours are `stride` pixels apart. */
 VECTOR_LOOP(larger_pixels, (const float *restrict from, int64_t stride, int64_t count, float *restrict out),
             (from, stride, count, out)) {
   for (int64_t x = 0; x < count; x++, from += stride * GCONV_BLOCK, out += GCONV_BLOCK)
@@ -183,7 +183,7 @@ VECTOR_LOOP(add_pixels, (const float *restrict from, int64_t stride, int64_t cou
       out[c] += from[c];
 }
 
-/* Does what pool_rows_f32() does, in two dimensions, for rows of tensors in blocks of channels. */
+/* Like pool_rows_f32(), in two dimensions, for rows of tensors in blocks of channels. */
 static void pool_blocks(void *context, int64_t first, int64_t last) {
   const pool *p = context;
   const span *high = &p->d[1], *wide = &p->d[2];
@@ -217,7 +217,7 @@ static const struct {
                                [GCONV_TENSOR_I8] = {pool_rows_i8, find_places_i8, pool_planes_i8},
                                [GCONV_TENSOR_U8] = {pool_rows_u8, find_places_u8, pool_planes_u8}};
 
-/* Only the largest value is found for integers. */
+/* Integers have only largest values, no averages. */
 static gconv_status check_type(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor_type type = work->in[0]->type;
   return kind->code == LARGEST && loops[type].rows ? GCONV_OK : gconv_node_need_real(work, 0, 0);
@@ -267,7 +267,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
 
 static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kind) {
   if (work->out_count > 1 && work->out[1])
-    return gconv_fail(GCONV_UNSUPPORTED, "has the places of its largest values as a second output, which GPUs do not find");
+    return gconv_fail(GCONV_UNSUPPORTED, "has the places of its largest values as a second output, which GPUs do not make");
   GCONV_TRY(gconv_node_need_type(work, 0, GCONV_TENSOR_F32));
   const settings *s = work->settings;
   gconv_gpu_pool job = {.planes = gconv_tensor_count(work->out[0], 0, 2),
@@ -309,13 +309,13 @@ static void mean_planes(void *context, int64_t begin, int64_t end) {
     ((float *)p->out)[i] = gconv_mean((const float *)p->in + i * p->plane, p->plane);
 }
 
-/* Makes the means of a block of channels, of which some do not exist. */
+/* Makes the means of all 16 channels of a block. */
 GCONV_VECTOR_LOOP(mean_block, (const float *in, int64_t plane, float *restrict means), (in, plane, means)) {
   for (int c = 0; c < GCONV_BLOCK; c += GCONV_MEAN_CHANNELS)
     gconv_mean_of_channels(in + c, plane, GCONV_BLOCK, means + c);
 }
 
-/* Does the same for blocks of channels begin .. end - 1 of all images. */
+/* Writes the means of the channels of blocks begin .. end - 1 of all images. */
 static void mean_blocks(void *context, int64_t begin, int64_t end) {
   const pool *p = context;
   const int64_t channels = p->d[0].in, blocks = gconv_layer_image_floats(channels, 1, true) / GCONV_BLOCK;
@@ -336,7 +336,7 @@ static gconv_status run_global(const gconv_node_work *work, const gconv_node_kin
             .plane = gconv_tensor_count(in, 2, in->axes),
             .member = (member)kind->code,
             .power = (double)s->power};
-  const bool mean = kind->code == AVERAGE && in->type == GCONV_TENSOR_F32; /* in the order of all means of gconv */
+  const bool mean = kind->code == AVERAGE && in->type == GCONV_TENSOR_F32; /* added in the order of mean.h */
   for (int64_t c = 0; work->moments && c < in->shape[1]; c++)
     ((float *)p.out)[c] = (float)(mean ? work->moments[c].mean : work->moments[c].largest);
   if (work->moments)
@@ -354,7 +354,7 @@ static gconv_status run_global(const gconv_node_work *work, const gconv_node_kin
 
 /* ---- MaxUnpool ---- */
 
-/* Finds the shape that MaxPool had as its input, if that was no larger than it must have been. */
+/* Finds the shape of the smallest input from which MaxPool makes input 0. */
 static gconv_status find_unpooled(const gconv_node_work *work, gconv_tensor *inner) {
   const settings *s = work->settings;
   *inner = *work->in[0];
@@ -372,7 +372,7 @@ static gconv_status shape_unpool(const gconv_node_work *work, const gconv_node_k
   GCONV_TRY(gconv_node_need_type(work, 1, GCONV_TENSOR_I64));
   GCONV_TRY(find_unpooled(work, &out));
   if (gconv_tensor_elements(work->in[0]) != gconv_tensor_elements(work->in[1]))
-    return gconv_fail(GCONV_BAD_FILE, "has not one place for each element");
+    return gconv_fail(GCONV_BAD_FILE, "has other numbers of elements and of places");
   if (work->in_count > 2 && work->in[2]) {
     GCONV_TRY(gconv_node_read_integers(work, 2, "shape of its output", &wanted));
     bool fits = wanted.count == out.axes;
@@ -404,7 +404,7 @@ static gconv_status run_unpool(const gconv_node_work *work, const gconv_node_kin
   return GCONV_OK;
 }
 
-/* On a GPU, a plane is a row that becomes one number. */
+/* A GPU pools whole planes as a reduction of rows. */
 static gconv_status cuda_global(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *in = work->in[0];
   const int64_t count = gconv_tensor_count(in, 0, 2), size = gconv_tensor_count(in, 2, in->axes);

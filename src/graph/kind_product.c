@@ -55,7 +55,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
-/* The most bytes of a constant second matrix that a plan keeps in panels. */
+/* A plan keeps a constant second matrix in panels if it has at most so many bytes. */
 static const size_t MOST_PANELS = (size_t)16 << 20;
 
 static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *kind, void **panels) {

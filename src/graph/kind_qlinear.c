@@ -12,8 +12,8 @@
 
 enum { QLINEAR, INTEGER };
 
-/* The inputs of a node: two factors, each with a scale (of QLINEAR alone) and a zero point, and what the result has. NULL:
- * there is none. */
+/* The inputs of a node: two factors, each with a zero point, and the biases. QLINEAR also has a scale of each factor, and a
+ * scale and a zero point of the result. NULL: there is none. */
 typedef struct factors {
   const gconv_tensor *a, *a_scale, *a_zero, *b, *b_scale, *b_zero, *scale, *zero, *biases;
 } factors;
@@ -35,11 +35,11 @@ static bool is_byte(const gconv_tensor *t) {
 static gconv_status check_list(const gconv_tensor *t, int64_t count, const char *what) {
   return !t || gconv_tensor_elements(t) == 1 || gconv_tensor_elements(t) == count
              ? GCONV_OK
-             : gconv_fail(GCONV_UNSUPPORTED, "has %lld numbers as %s: here it is one, or one for each of %lld",
+             : gconv_fail(GCONV_UNSUPPORTED, "has %lld numbers as %s: there can be one, or one for each of %lld",
                           (long long)gconv_tensor_elements(t), what, (long long)count);
 }
 
-/* rows, columns: how many scales and zero points the factors may have. */
+/* The first factor may have `rows` scales and zero points, the second `columns`. */
 static gconv_status check(const factors *f, int64_t rows, int64_t columns) {
   if (!is_byte(f->a) || !is_byte(f->b) || (f->a_zero && f->a_zero->type != f->a->type) ||
       (f->b_zero && f->b_zero->type != f->b->type) || (f->zero && !is_byte(f->zero)))
@@ -80,7 +80,7 @@ typedef struct scaling {
   const factors *f;
   const int32_t *sums;
   const gconv_tensor *out;
-  int64_t inner, columns, rows; /* b's scale of element i is number i / inner % columns; a's, i / inner / columns % rows */
+  int64_t inner, columns, rows; /* element i has b's scale i / inner % columns, and a's scale i / inner / columns % rows */
 } scaling;
 
 /* Scales elements begin .. end - 1 of the sums, rounds them, and adds the zero point. */
@@ -105,7 +105,7 @@ static void scale_sums(void *context, int64_t begin, int64_t end) {
   }
 }
 
-/* Room for both factors and, unless the result is the sums, for the sums: all of int32. */
+/* The workspace has both factors and, unless they are the result, the sums, all of int32. */
 static size_t workspace(const gconv_node_work *work) {
   const bool scaled = work->out[0]->type != GCONV_TENSOR_I32;
   const factors f = factors_of(work, scaled ? QLINEAR : INTEGER);

@@ -26,7 +26,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   return s->block >= 0 ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "has blocks of %" PRId64 " elements", s->block);
 }
 
-/* Where the scale of an element is: elements are outer x size x inner; the scale is at o * outer_step + a / block *
+/* Where scales are. Elements are outer x size x inner. The scale of element (o, a, i) is number o * outer_step + a / block *
  * axis_step + i * inner_step. */
 typedef struct layout {
   int64_t size, inner, block, outer_step, axis_step, inner_step;
@@ -57,11 +57,11 @@ static bool is_quantized(gconv_tensor_type type) {
   return type == GCONV_TENSOR_U8 || type == GCONV_TENSOR_I8 || type == GCONV_TENSOR_U16 || type == GCONV_TENSOR_I16;
 }
 
-/* Fails if an attribute names another type than this one, which the inputs say. Types are as ONNX numbers them. */
+/* Fails if an attribute names another type than `type`, which follows from the inputs. Types are as ONNX numbers them. */
 static gconv_status check_attribute(int64_t number, const char *name, int64_t type) {
   return number == 0 || number == type
              ? GCONV_OK
-             : gconv_fail(GCONV_UNSUPPORTED, "has the %s %s: here it is that of its inputs, %s", name,
+             : gconv_fail(GCONV_UNSUPPORTED, "has the %s %s: it must be the type of its inputs, %s", name,
                           *gconv_onnx_type_name(number) ? gconv_onnx_type_name(number) : "unknown",
                           gconv_onnx_type_name(type));
 }
@@ -98,7 +98,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
     return gconv_fail(GCONV_UNSUPPORTED, "takes %s here as input %d, not %s", gconv_onnx_type_name(number), ZERO,
                       gconv_onnx_type_name(gconv_tensor_type_in_model(zero)));
   if (zero && gconv_tensor_elements(zero) != gconv_tensor_elements(scale))
-    return gconv_fail(GCONV_BAD_FILE, "has other numbers of scales and of zero points");
+    return gconv_fail(GCONV_BAD_FILE, "has different numbers of scales and zero points");
   GCONV_TRY(find_layout(work, &l));
   gconv_node_set(work, 0, quantizes ? gconv_node_type(work, whole) : scale->type, x->axes, x->shape);
   work->out[0]->narrow = quantizes ? narrow : scale->narrow;
@@ -206,7 +206,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   return GCONV_OK;
 }
 
-/* An element needs only that at its place, unless scales lie along the height or the width. */
+/* An output needs only the input at the same place, unless scales lie along the height or the width. */
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   int32_t own = 0;
@@ -226,7 +226,7 @@ static gconv_status shape_dynamic(const gconv_node_work *work, const gconv_node_
   return GCONV_OK;
 }
 
-/* The scale and the zero point are those with which 0 and all numbers lie within 0 .. 255. */
+/* Scale and zero point are such that 0 and all numbers become 0 .. 255. */
 static gconv_status run_dynamic(const gconv_node_work *work, const gconv_node_kind *kind) {
   const gconv_tensor *x = work->in[X];
   const int64_t count = gconv_tensor_elements(x);

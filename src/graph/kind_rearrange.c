@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that take elements of their inputs to other places: Transpose, Concat, Split, Slice, Gather, Expand, Tile,
- * DepthToSpace, SpaceToDepth. */
+/* Nodes that move elements to other places: Transpose, Concat, Split, Slice, Gather, Expand, Tile, DepthToSpace,
+ * SpaceToDepth. */
 #include "bank/onnx_rules.h"
 #include "graph/move.h"
 #include "kernels/cuda/graph/graph.h"
@@ -46,7 +46,7 @@ static gconv_status move(const gconv_node_work *work, const gconv_move *how, con
 
 /* ---- Transpose ---- */
 
-/* Sets perm[]: axis i of the output is axis perm[i] of the input. Without a list, axes are in the opposite order. */
+/* Sets perm[]: axis i of the output is axis perm[i] of the input. Without a list, the order of axes is reversed. */
 static gconv_status permutation(const gconv_node_work *work, int32_t perm[GCONV_TENSOR_AXES]) {
   const settings *s = work->settings;
   const int32_t axes = work->in[0]->axes;
@@ -112,7 +112,7 @@ static gconv_status shape_concat(const gconv_node_work *work, const gconv_node_k
   return GCONV_OK;
 }
 
-/* Describes the part of a whole tensor that begins at element *at of an axis, and moves *at past it. */
+/* Describes a move along `axis`: `part` is moved into a whole tensor or, unless `joins`, out of it. */
 static gconv_move part_of(const gconv_tensor *part, const gconv_tensor *whole, int32_t axis, bool joins) {
   const int64_t inner = gconv_tensor_count(part, axis, part->axes), outer = gconv_tensor_count(part, 0, axis);
   const int64_t pitch = gconv_tensor_count(whole, axis, whole->axes);
@@ -164,7 +164,7 @@ static gconv_status shape_split(const gconv_node_work *work, const gconv_node_ki
                       : gconv_fail(GCONV_BAD_FILE, "has parts of %" PRId64 " elements together, of %" PRId64, sum, whole);
 }
 
-/* Finds the sizes of parts again, as outputs that no node uses have no shape. */
+/* Finds the sizes of parts again, because outputs that no node takes have no shape. */
 static gconv_status run_split(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0];
@@ -190,8 +190,9 @@ typedef struct cut {
   int64_t start[GCONV_TENSOR_AXES], step[GCONV_TENSOR_AXES], count[GCONV_TENSOR_AXES];
 } cut;
 
-/* Takes elements start, start + step ... before `end` of an axis. Positions from the end may be negative. A start or an end
- * outside is moved to the nearest element; an end, to the place before the first or after the last one. */
+/* Takes elements start, start + step ... before `end` of an axis. Positions from the end may be negative. A start outside is
+ * moved to the nearest element; an end outside, to the place after the last element or, for negative steps, before the
+ * first. */
 static gconv_status cut_axis(int64_t size, int64_t start, int64_t end, int64_t step, cut *c, int32_t axis) {
   const bool back = step < 0;
   if (step == 0 || step == INT64_MIN)
@@ -309,7 +310,7 @@ static gconv_status run_gather(const gconv_node_work *work, const gconv_node_kin
   return GCONV_OK;
 }
 
-/* On a GPU, indices are checked while planning: so they must be constant. */
+/* On a GPU, indices must be constant, because they are checked while planning. */
 static gconv_status cuda_gather(const gconv_node_work *work, const gconv_node_kind *kind) {
   const settings *s = work->settings;
   const gconv_tensor *in = work->in[0], *indices = work->in[1];
@@ -400,7 +401,7 @@ static gconv_status shape_depth(const gconv_node_work *work, const gconv_node_ki
   if (opens ? in->shape[1] % area != 0 : in->shape[2] % block != 0 || in->shape[3] % block != 0)
     return gconv_fail(GCONV_BAD_FILE,
                       "takes blocks of %" PRId64 " x %" PRId64 " of %" PRId64 " channels of %" PRId64 " x %" PRId64
-                      " (height, width), which are no whole number of blocks",
+                      " (height, width), which is no whole number of blocks",
                       block, block, in->shape[1], in->shape[2], in->shape[3]);
   const int64_t opened[] = {in->shape[0], in->shape[1] / area, in->shape[2] * block, in->shape[3] * block};
   const int64_t closed[] = {in->shape[0], in->shape[1] * area, in->shape[2] / block, in->shape[3] / block};
@@ -439,7 +440,7 @@ static gconv_node_window window_depth(const gconv_node_work *work, int32_t input
   return opens ? (gconv_node_window){1, s->block, 0, 0} : (gconv_node_window){s->block, 1, 0, s->block - 1};
 }
 
-/* Along axes that stay as they are, each element is where it was; of the axis that is joined or divided, all are seen. */
+/* Along the axis that is joined or divided, an output may need all inputs. Along other axes, elements keep their places. */
 static gconv_node_window window_axis(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   int32_t own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that make one number of many along axes: sums, means, extremes, and the places of extremes. Sums of floats are
+/* Reductions of many numbers along axes to one: sums, means, extremes, and the places of extremes. Sums of floats are
  * float64, in the order of the elements. */
 #include "bank/onnx_rules.h"
 #include "graph/moments.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 
 typedef struct settings {
-  bool keeps, given, nothing, last; /* given: the axes are an attribute; nothing: no axes are none, not all */
-  bool by_moments;                  /* results follow from gconv_plane_moments, where they are those of planes */
+  bool keeps, given, nothing, last; /* given: the axes are an attribute; nothing: an empty list of axes is none, not all */
+  bool by_moments;                  /* results for whole planes follow from gconv_plane_moments */
   gconv_node_integers axes;
 } settings;
 
@@ -29,7 +29,7 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
-/* Sets reduced[] of axes along which one number is made of many. */
+/* Sets reduced[i] to whether axis i is reduced. */
 static gconv_status find_axes(const gconv_node_work *work, bool reduced[GCONV_TENSOR_AXES]) {
   const settings *s = work->settings;
   const int32_t count = work->in[0]->axes;
@@ -61,9 +61,9 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   return GCONV_OK;
 }
 
-typedef gconv_gpu_reduce reduction; /* on the CPU, too; its memory is that of the device of the run */
+typedef gconv_gpu_reduce reduction; /* on the CPU, too, with memory of the host */
 
-/* The place of element number `i` of axes. */
+/* Returns the place of element number `i`, counted along the axes. */
 static int64_t place(int32_t axes, const int64_t *shape, const int64_t *step, int64_t i) {
   int64_t at = 0;
   for (int32_t a = axes - 1; a >= 0; a--) {
@@ -73,7 +73,7 @@ static int64_t place(int32_t axes, const int64_t *shape, const int64_t *step, in
   return at;
 }
 
-/* log of the sum of exp(x), where `largest` is the largest x. */
+/* Returns the logarithm of the sum of exp(x). `largest` is the largest x. */
 static double log_of_exp(const reduction *r, int64_t first, double largest) {
   const double from = isfinite(largest) ? largest : 0;
   const gconv_tensor in = {.type = (gconv_tensor_type)r->type, .data = (void *)r->in};
@@ -233,7 +233,7 @@ static gconv_status make(const gconv_node_work *work, const gconv_node_kind *kin
   return GCONV_OK;
 }
 
-/* Reduces channels of a whole image that were measured. */
+/* Writes results that follow from the moments of a whole image. */
 static void put_moments(const gconv_node_work *work, int32_t code) {
   for (int64_t c = 0; c < work->in[0]->shape[1]; c++) {
     const gconv_plane_moments *m = &work->moments[c];
@@ -261,7 +261,7 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
   reduction r;
   GCONV_TRY(make(work, kind, &r));
   if (type != GCONV_TENSOR_F32 && type != GCONV_TENSOR_I32 && type != GCONV_TENSOR_I64)
-    return gconv_fail(GCONV_UNSUPPORTED, "reduces numbers of %s, which GPUs do not", gconv_tensor_type_name(type));
+    return gconv_fail(GCONV_UNSUPPORTED, "reduces numbers of %s, which GPUs do not do", gconv_tensor_type_name(type));
   return gconv_gpu_reduce_run(&r, work->stream);
 }
 

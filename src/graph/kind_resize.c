@@ -66,7 +66,7 @@ static const gconv_tensor *given(const gconv_node_work *work, int32_t input) {
   return t && gconv_tensor_elements(t) > 0 ? t : NULL;
 }
 
-/* Returns the whole elements of a size, which counts as a float32 does, as its scale is one: 10 * 1.3 is 13, not below. */
+/* Returns a size rounded down. It is first rounded to float32, as scales are float32: 10 * 1.3 is 13, not below. */
 static int64_t size_of(double size) {
   return (int64_t)floor(size < 0x1p24 ? (double)(float)size : size);
 }
@@ -92,7 +92,7 @@ static gconv_status take_scales(const gconv_node_work *work, const gconv_tensor 
   return GCONV_OK;
 }
 
-/* Sets sizes as they are given or, by the policy, so that all axes have the same scale. */
+/* Sets the given sizes or, if the policy keeps the aspect ratio, sizes with the same scale for all axes. */
 static gconv_status take_sizes(const settings *s, const gconv_node_integers *sizes, const int32_t *axes, change *changes) {
   double common = 0;
   for (int32_t i = 0; i < sizes->count; i++) {
@@ -112,7 +112,7 @@ static gconv_status take_sizes(const settings *s, const gconv_node_integers *siz
   return GCONV_OK;
 }
 
-/* Sets the regions, of the numbers begin ..., end ... in input 1. */
+/* Sets the regions from input 1: first the begin of each axis, then the end of each. */
 static gconv_status take_regions(const gconv_node_work *work, const int32_t *axes, int32_t count, change *changes) {
   const gconv_tensor *region = given(work, 1);
   if (!region || !region->data || !gconv_tensor_type_is_real(region->type) ||
@@ -162,7 +162,7 @@ static gconv_status find_sizes(const gconv_node_work *work, change changes[GCONV
   return gconv_fail(GCONV_UNSUPPORTED, "needs %d constant scales or sizes, one for each axis that it resizes", count);
 }
 
-/* Up to opset 10, an axis that shrinks takes the next input, and any other axis the input before. */
+/* Up to opset 10, the nearest input is rounded up along an axis that shrinks, and down along any other axis. */
 static gconv_status find_changes(const gconv_node_work *work, change changes[GCONV_TENSOR_AXES]) {
   GCONV_TRY(find_sizes(work, changes));
   for (int32_t i = 0; work->opset < 11 && i < work->in[0]->axes; i++)
@@ -174,7 +174,7 @@ static gconv_status shape(const gconv_node_work *work, const gconv_node_kind *ki
   const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];
   gconv_tensor out = *work->in[0];
-  if (s->mode != GCONV_RESIZE_NEAREST || s->coordinates == GCONV_RESIZE_CROP) /* else numbers of any type are moved */
+  if (s->mode != GCONV_RESIZE_NEAREST || s->coordinates == GCONV_RESIZE_CROP) /* nearest moves numbers of any type */
     GCONV_TRY(gconv_node_need_real(work, 0, 0));
   GCONV_TRY(find_changes(work, changes));
   for (int32_t i = 0; i < out.axes; i++)
@@ -191,7 +191,7 @@ typedef struct taps {
   int64_t count;
   int64_t *index; /* owned */
   void *weights;  /* owned: float, or double for float64 */
-  bool *outside;  /* owned: outputs that are the value outside; NULL: none */
+  bool *outside;  /* owned: whether an output gets the value outside; NULL: none does */
 } taps;
 
 static void free_taps(taps *t) {
@@ -390,7 +390,7 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
   return gconv_gpu_resize_run(&on_gpu, work->stream);
 }
 
-/* Output o sees inputs around o / scale. The margins have room for the wide filters of antialias, and for rounding. */
+/* Output o sees inputs around o / scale. The margins are for the taps, which antialias makes more, and for rounding. */
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];

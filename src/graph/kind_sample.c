@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GridSample: outputs are inputs at places that another input says, between -1 and 1 along each of one to three axes. */
+/* GridSample: outputs are samples of input 0 at places that input 1 lists, -1 .. 1 along each of one to three axes. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
 #include "kernels/resize.h"
@@ -61,7 +61,7 @@ static double reflected(double x, double low, double high) {
   return (fmod(turns, 2) == 0) == (x < low) ? low + rest : high - rest;
 }
 
-/* Returns the place among `size` elements for a number of -1 .. 1. It is computed in the precision of the numbers. */
+/* Converts a number from -1 to 1 into a place among `size` elements, in the precision of the numbers. */
 static double place_of(const gconv_tensor *places, int64_t i, int64_t size, bool corners) {
   if (places->type == GCONV_TENSOR_F64) {
     const double n = ((const double *)places->data)[i];
@@ -91,7 +91,7 @@ static taps find_taps(const settings *s, const gconv_tensor *places, int64_t i, 
   const gconv_resize_axis weights = {.mode = s->mode, .cubic = -0.75};
   const double low = s->corners ? 0 : -0.5, high = (double)size - (s->corners ? 1 : 0.5), last = (double)(size - 1);
   double x = place_of(places, i, size, s->corners);
-  x = x != x ? low - 4 : fmin(fmax(x, -0x1p40), 0x1p40); /* what is no number lies outside */
+  x = x != x ? low - 4 : fmin(fmax(x, -0x1p40), 0x1p40); /* NaN lies outside */
   if (s->mode == GCONV_RESIZE_NEAREST)
     x = rint(x);
   if ((x < low || x > high) && s->padding == BORDER && s->mode != GCONV_RESIZE_CUBIC) /* cubic taps move by themselves */
@@ -111,7 +111,7 @@ static taps find_taps(const settings *s, const gconv_tensor *places, int64_t i, 
 
 /* ---- Runs ---- */
 
-/* Elements of an image that make an output, in all channels. */
+/* The elements of a channel that make an output, and their weights. All channels have the same. */
 typedef struct products {
   int32_t count;
   int64_t index[PRODUCTS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes whose output has the elements of input 0 in the same order, in another shape or unchanged. Where the
- * memory cannot be the same, elements are copied. */
+/* Views: nodes whose output has the elements of input 0 in the same order. The output is the same memory if possible;
+ * otherwise elements are copied. */
 #include "bank/onnx_rules.h"
 #include "graph/node.h"
 
@@ -123,7 +123,7 @@ static gconv_status shape_dropout(const gconv_node_work *work, const gconv_node_
     return gconv_fail(GCONV_UNSUPPORTED, "is in training mode, in which it drops numbers at random");
   gconv_node_set_like(work, 0, work->in[0]);
   if (work->out_count > 1 && work->out[1]) /* the mask: all ones */
-    return gconv_fail(GCONV_UNSUPPORTED, "has a mask as its second output, which is not made here");
+    return gconv_fail(GCONV_UNSUPPORTED, "has a mask as its second output, which gconv does not compute");
   return GCONV_OK;
 }
 

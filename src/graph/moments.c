@@ -11,7 +11,7 @@ typedef struct rectangle {
   gconv_plane_moments *moments;
 } rectangle;
 
-/* Sums of float32 in float64, and in a fixed order. */
+/* Measures a channel. Sums are float64, and are added in a fixed order. */
 static gconv_plane_moments measure(const rectangle *r, const float *in) {
   gconv_plane_moments m = {(double)(r->height * r->width), 0, 0, INFINITY, -INFINITY};
   double sum = 0;

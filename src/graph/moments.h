@@ -9,7 +9,7 @@
 
 GCONV_C_BEGIN
 
-/* Of the elements of a channel that were added so far. */
+/* Moments of the elements of a channel that were added so far. */
 struct gconv_plane_moments {
   double count, mean, squares; /* squares: the sum of the squared differences to the mean */
   double smallest, largest;    /* NaN if an element is NaN */

@@ -16,7 +16,7 @@ void gconv_move_add(gconv_move *move, int64_t size, int64_t from_step, int64_t t
   move->to_step[last] = to_step;
 }
 
-/* Makes the longest axis of neighbours the last, which is the inner loop. */
+/* Makes the last axis, which is the inner loop, the longest one with a step of 1. */
 static void choose_inner(gconv_move *move) {
   int32_t inner = move->axes - 1;
   for (int32_t i = 0; i < move->axes; i++) {

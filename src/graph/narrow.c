@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* How an exponent of ones, or other codes, are read. */
+/* Which codes of a type are infinities or NaN. */
 typedef enum special {
   SPECIAL_NONE,     /* all codes are numbers */
   SPECIAL_NAN,      /* the largest code of each sign is no number */
@@ -113,7 +113,7 @@ static double round_power(double x, double most, gconv_narrow_rounding rounding,
 }
 
 static double round_to(const narrow *n, double x, bool saturates) {
-  const bool only = n->special == SPECIAL_NONE; /* there is nothing but numbers */
+  const bool only = n->special == SPECIAL_NONE; /* there are no infinities and no NaN */
   int exponent;
   if (x != x)
     return only ? 0 : x;
@@ -125,7 +125,7 @@ static double round_to(const narrow *n, double x, bool saturates) {
   return rounded == 0 && n->special == SPECIAL_NAN_ZERO ? 0 : copysign(rounded, x);
 }
 
-/* The same for types of 16 bits. */
+/* Rounds to float16 or bfloat16. */
 static float round_half(float x, int64_t number) {
   const gconv_element half = {'f', sizeof(uint16_t), gconv_host_is_big_endian()};
   uint16_t narrowed;

@@ -76,7 +76,7 @@ static gconv_status fail_broadcast(const gconv_tensor *a, const gconv_tensor *b)
   return gconv_fail(GCONV_BAD_FILE, "takes tensors of %s and of %s, which do not fit together", first, second);
 }
 
-/* Lets *result cover `t`, too: axes are counted from the last one on, and a size of 1 is repeated. */
+/* Broadcasts *result to the shape of `t`, too: axes are counted from the last one on, and a size of 1 is repeated. */
 static gconv_status cover(const gconv_tensor *t, gconv_tensor *result) {
   const int32_t more = t->axes - result->axes;
   if (more > 0) {
@@ -130,7 +130,7 @@ void gconv_node_share(const gconv_node_work *work, int64_t count, int64_t grain,
                       void (*part)(void *context, int64_t begin, int64_t end), void *context) {
   const int64_t threads = work->threads ? gconv_threads_count(work->threads) : 1, most = threads > 1 ? 4 * threads : 1;
   int64_t turns = count / (grain > 0 ? grain : 1) < most ? count / (grain > 0 ? grain : 1) : most;
-  turns = turns > 1 ? (turns + threads - 1) / threads * threads : turns; /* each thread gets as many */
+  turns = turns > 1 ? (turns + threads - 1) / threads * threads : turns; /* each thread gets the same number */
   if (count <= 0)
     return;
   if (turns <= 1) {

@@ -29,8 +29,7 @@ struct gconv_elementwise_settings; /* elementwise.h */
 typedef struct gconv_tail gconv_tail;
 typedef struct gconv_plane_moments gconv_plane_moments; /* moments.h */
 
-/* What follows a node, and is computed with it: out = tail(activation(scale[c] * result + shift[c])), for channel c of axis
- * 1. */
+/* Operations that are computed with a node: out = tail(activation(scale[c] * result + shift[c])) for channel c (axis 1). */
 typedef struct gconv_node_fused {
   gconv_activation activation;
   float slope;
@@ -52,29 +51,29 @@ typedef struct gconv_node_work {
   const gconv_graph_options *options;
   gconv_node_fused fused;             /* all 0 for kinds that do not fuse */
   void *prepared;                     /* what prepare() made; NULL without one, and while constants are folded */
-  const gconv_plane_moments *moments; /* one for each channel of input 0, which is a tile: those of the whole image; NULL:
-                                   input 0 is whole. Only where window() says GCONV_BY_MOMENTS */
+  const gconv_plane_moments *moments; /* if input 0 is a tile, and window() says GCONV_BY_MOMENTS: the moments of each
+                                   channel of the whole image; else NULL */
 } gconv_node_work;
 
 /* Whether run() may get an output in the memory of an input of the same shape and type. */
 typedef enum gconv_node_memory {
   GCONV_MEMORY_OWN,      /* never */
-  GCONV_MEMORY_IN_PLACE, /* output 0 may be any one of the inputs that all nodes of the kind have */
-  GCONV_MEMORY_JOINED,   /* an input may already lie at its place in output 0: run() leaves it alone */
+  GCONV_MEMORY_IN_PLACE, /* output 0 may lie in any of the first least_in inputs */
+  GCONV_MEMORY_JOINED,   /* an input may already lie at its place in output 0, and then run() does not copy it */
   GCONV_MEMORY_VIEW /* output 0 has the elements of input 0 in the same order: it is the same memory, and nothing runs */
 } gconv_node_memory;
 
 /* Which elements of an input an output sees along axes 2 and 3, height and width. */
 typedef enum gconv_node_reach {
   GCONV_REACH_POINT,  /* the element at the same place; inputs of one row or column are repeated */
-  GCONV_REACH_WINDOW, /* the inputs that window() says */
-  GCONV_REACH_ALL     /* all of them: an image cannot be cut into tiles */
+  GCONV_REACH_WINDOW, /* the elements that window() returns */
+  GCONV_REACH_ALL     /* all elements, so an image cannot be cut into tiles */
 } gconv_node_reach;
 
 /* Outputs begin .. end - 1 of an axis need inputs floor(begin * scale) - before .. ceil((end - 1) * scale) + after, as far
- * as they exist; scale = numerator / denominator. A denominator of 0 is all inputs, as GCONV_REACH_ALL.
- * GCONV_BY_MOMENTS: an output needs the moments of all inputs of its channel, besides the input at the same place if the
- * output has the input's height and width. */
+ * as they exist; scale = numerator / denominator. A denominator of 0 means all inputs, as GCONV_REACH_ALL does. A
+ * denominator of GCONV_BY_MOMENTS means the moments of the channel and, if the output has the input's height and width, the
+ * input at the same place. */
 enum { GCONV_BY_MOMENTS = -1 };
 typedef struct gconv_node_window {
   int64_t numerator, denominator, before, after;
@@ -95,10 +94,10 @@ enum { GCONV_LOOP_INPUTS = 3 };
 typedef void gconv_element_loop(const void *const in[GCONV_LOOP_INPUTS], const int64_t step[GCONV_LOOP_INPUTS], void *out,
                                 int64_t count, const void *settings);
 
-/* What a kind computes of the nodes that follow. */
+/* Which nodes that follow a kind can compute. */
 typedef enum gconv_node_fuses {
   GCONV_FUSES_NOTHING,
-  GCONV_FUSES_TAILS_ON_GPU, /* cuda() computes a tail, whose first step takes the result once */
+  GCONV_FUSES_TAILS_ON_GPU, /* cuda() computes a tail if its first step takes the result only once */
   GCONV_FUSES_ALL
 } gconv_node_fuses;
 
@@ -107,31 +106,31 @@ typedef struct gconv_node_kind {
   int32_t since, until; /* the opsets in which it has this meaning, both included */
   int32_t least_in, most_in, least_out, most_out;
   uint32_t known;  /* a bit for each input whose elements shape() needs: it must be constant */
-  uint32_t unread; /* a bit for each input of which at most the shape is read, such as input 0 of Shape */
+  uint32_t unread; /* a bit for each input whose elements are never read, such as input 0 of Shape */
   gconv_node_memory memory;
   gconv_node_reach reach;
   const gconv_onnx_rule *rules; /* rules of its attributes */
   int32_t code;                 /* which member of its family it is */
-  size_t settings_bytes;        /* what parse() gets, zeroed, and gconv_release() frees afterwards */
+  size_t settings_bytes;        /* bytes that parse() fills; they are 0 before it */
   /* Reads the attributes. NULL if there are none to read. */
   gconv_status (*parse)(const gconv_onnx_node *node, const struct gconv_node_kind *kind, int32_t opset, void *settings);
   /* Sets types and shapes of the outputs from the types and shapes of the inputs. Elements of inputs are NULL if they are
    * not known. The caller has checked the counts, and that inputs in `known` have elements. It checks the shapes of outputs
    * afterwards. Errors end a sentence that begins "node 'conv1' (Conv) ". */
   gconv_status (*shape)(const gconv_node_work *work, const struct gconv_node_kind *kind);
-  /* Computes the outputs, in runs and where constants are folded. The same bits for any number of threads. */
+  /* Computes the outputs, in runs and where constants are folded. The bits must not depend on the number of threads. */
   gconv_status (*run)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Puts the computation of the outputs into work->stream: `there` of the tensors are in memory of the GPU. Constants have
-   * elements on the host, too. It is recorded once, and replayed for each image: so all that it calls on the host must be
-   * the same each time. It is also called while planning, with the stream GCONV_GPU_NOWHERE and without memory: then it
-   * fails with GCONV_UNSUPPORTED if no GPU can do it. NULL: graphs with such nodes do not run on a GPU. */
+   * elements on the host, too. It is recorded once, and replayed for each image, so it must not depend on elements that are
+   * not constant. It is also called while planning, with the stream GCONV_GPU_NOWHERE and without memory: then it fails with
+   * GCONV_UNSUPPORTED if no GPU can do it. NULL: graphs with such nodes do not run on a GPU. */
   gconv_status (*cuda)(const gconv_node_work *work, const struct gconv_node_kind *kind);
   /* Returns how many bytes of workspace run() needs. NULL: none. */
   size_t (*workspace)(const gconv_node_work *work);
   /* Returns the window of input number `input` along axis 2 or 3. NULL unless reach is GCONV_REACH_WINDOW. */
   gconv_node_window (*window)(const gconv_node_work *work, int32_t input, int32_t axis);
-  /* Makes from constants and shapes what run() needs, once a plan; release() frees it and allows NULL. Elements of
-   * inputs are NULL unless they are constant. NULL: nothing. */
+  /* Makes work->prepared from constants and shapes, once a plan; release() frees it and allows NULL. Only constants have
+   * elements. NULL: there is nothing to prepare. */
   gconv_status (*prepare)(const gconv_node_work *work, const struct gconv_node_kind *kind, void **prepared);
   void (*release)(void *prepared);
   /* Writes how the node is computed, for people. NULL: there is nothing to say. */
@@ -146,7 +145,7 @@ typedef struct gconv_node_kind {
    * NULL: it never is. */
   bool (*element)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_element_loop **loop,
                   struct gconv_elementwise_settings *settings, int32_t *inputs);
-  gconv_node_fuses fuses;   /* what of work->fused is computed, too */
+  gconv_node_fuses fuses;   /* which parts of work->fused are computed, too */
   gconv_node_blocks blocks; /* which of its tensors run() takes in blocks of channels */
 } gconv_node_kind;
 
@@ -190,12 +189,12 @@ static inline void *gconv_node_data(const gconv_node_work *work, const gconv_ten
   return work->stream ? tensor->there : tensor->data;
 }
 
-/* Returns the type that tensors have here which have this type in the model. */
+/* Returns the type in the plan of tensors that have this type in the model. */
 static inline gconv_tensor_type gconv_node_type(const gconv_node_work *work, gconv_tensor_type type) {
   return type == GCONV_TENSOR_F32 && work->options && work->options->in_float64 ? GCONV_TENSOR_F64 : type;
 }
 
-/* Returns whether workspace() is asked for a GPU: constants are folded by the CPU, without threads. */
+/* Returns whether workspace() is called for a run on a GPU. Constants are folded on the CPU, without threads. */
 static inline bool gconv_node_is_for_gpu(const gconv_node_work *work) {
   return work->threads && work->options->device->type != &gconv_device_type_cpu;
 }
@@ -210,8 +209,8 @@ void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type 
 /* shape() of kinds whose output 0 is like input 0. */
 gconv_status gconv_node_shape_like(const gconv_node_work *work, const gconv_node_kind *kind);
 
-/* Sets *list to the integers of input number `input`, whose elements are known: a scalar or one axis, of int64 or int32, at
- * most GCONV_TENSOR_AXES * 2. Fails otherwise, naming `what`. */
+/* Sets *list to the integers of input number `input`. It must be constant, a scalar or a list, of int64 or int32, with at
+ * most GCONV_TENSOR_AXES * 2 numbers. Otherwise fails, and names `what`. */
 typedef struct gconv_node_integers {
   int64_t number[2 * GCONV_TENSOR_AXES];
   int32_t count;
@@ -221,24 +220,24 @@ gconv_status gconv_node_read_integers(const gconv_node_work *work, int32_t input
 
 /* Sets axes and shape of *result as NumPy broadcasts all inputs. Fails if they do not fit. */
 gconv_status gconv_node_broadcast(const gconv_node_work *work, gconv_tensor *result);
-/* Sets step[] to how many elements of `in` lie between neighbours along each axis of `out`: 0 where it is repeated. */
+/* Sets step[] to the distance in `in` of neighbours along each axis of `out`; 0 where `in` is repeated. */
 void gconv_node_steps(const gconv_tensor *in, const gconv_tensor *out, int64_t step[GCONV_TENSOR_AXES]);
 
-/* Calls part(context, begin, end) for pieces of 0 .. count - 1 that are shared by the threads; `grain` is the least that is
- * worth a thread. In this thread if work->threads is NULL. */
+/* Shares 0 .. count - 1 among the threads: calls part(context, begin, end) for pieces. A piece of `grain` is worth a thread.
+ * If work->threads is NULL, this thread does all. */
 void gconv_node_share(const gconv_node_work *work, int64_t count, int64_t grain,
                       void (*part)(void *context, int64_t begin, int64_t end), void *context);
 
 /* Fails with GCONV_UNSUPPORTED and "takes float32 here, not int64" unless the input has this type. */
 gconv_status gconv_node_need_type(const gconv_node_work *work, int32_t input, gconv_tensor_type type);
-/* Fails in the same way unless inputs first .. last, of those that there are, are all float32 or all float64. */
+/* Fails in the same way unless inputs first .. last are all float32 or all float64; absent inputs are skipped. */
 gconv_status gconv_node_need_real(const gconv_node_work *work, int32_t first, int32_t last);
 
 /* Reads a list among the attributes: numbers from `least` to `most`; there may be no more than gconv_node_integers holds. If
  * the node has none, list->count becomes 0, and *given false; given may be NULL. */
 gconv_status gconv_node_attribute_list(const gconv_onnx_node *node, const char *name, int64_t least, int64_t most,
                                        gconv_node_integers *list, bool *given);
-/* Sets *choice to the number of an attribute's text among `texts`, which NULL ends; leaves it if the node has none. */
+/* Sets *choice to the number of an attribute's text in `texts`, a list that NULL ends. Without the attribute, leaves it. */
 gconv_status gconv_node_attribute_choice(const gconv_onnx_node *node, const char *name, const char *const *texts,
                                          int32_t *choice);
 

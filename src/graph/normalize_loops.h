@@ -51,7 +51,7 @@ static void NAME(moments)(const REAL *in, int64_t count, float epsilon, double *
   *inverse = 1 / sqrt((variance > 0 || variance != variance ? variance : 0) + (double)epsilon);
 }
 
-/* As moments(), of `count` channels of a whole image, which were measured. */
+/* Like moments(), from the known moments of `count` channels of a whole image. */
 static void NAME(known_moments)(const gconv_plane_moments *known, int64_t count, float epsilon, double *mean,
                                 double *inverse) {
   gconv_plane_moments all = known[0];

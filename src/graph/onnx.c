@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 80, MOST_USES = 64 /* the most bytes of constants, for each byte of the file */ };
+enum { SHOWN_BYTES = 80, MOST_USES = 64 /* bytes of constants for each byte of the file, at most */ };
 
 typedef struct reading {
   gconv_graph *graph;
@@ -21,7 +21,7 @@ typedef struct reading {
   uint64_t constant_bytes;
   int32_t branch; /* the branch of an If that is read: its number + 1; 0: none */
   size_t called;  /* nodes of functions within branches so far */
-  bool joins;     /* the node is a result of an If's second branch, which the first one makes, too */
+  bool joins;     /* the node makes a result of an If's second branch; the first branch makes the same value */
 } reading;
 
 static gconv_status no_memory(const reading *r) {
@@ -37,7 +37,7 @@ static uint64_t hash_of(const char *name) { /* FNV-1a */
   return hash ^ hash >> 29;
 }
 
-/* Returns the slot of a name: that with its value, or a free one. */
+/* Returns the slot with the value of this name, or a free slot. */
 static int32_t *find_slot(const reading *r, const char *name) {
   size_t slot = hash_of(name) & (r->slot_count - 1);
   while (r->slots[slot] >= 0 && strcmp(r->graph->values[r->slots[slot]].name, name) != 0)
@@ -146,7 +146,7 @@ static gconv_status take_constant(reading *r, const gconv_onnx_node *n) {
 
 /* ---- Nodes ---- */
 
-/* Returns the count without the names at the end that are empty. */
+/* Returns the number of names without empty names at the end. */
 static int count_names(char *const *names, int count) {
   while (count > 0 && (!names[count - 1] || !*names[count - 1]))
     count--;
@@ -178,7 +178,7 @@ static gconv_status find_values(reading *r, char *const *names, int32_t count, i
   return GCONV_OK;
 }
 
-/* Lets the node make its outputs: nothing else may make them. */
+/* Notes that the node makes its outputs. Fails if another node makes one of them, too. */
 static gconv_status claim_outputs(reading *r, const gconv_onnx_node *n, const gconv_graph_node *node, int32_t number) {
   for (int32_t i = 0; i < node->out_count; i++) {
     gconv_graph_value *value = node->out[i] >= 0 ? &r->graph->values[node->out[i]] : NULL;
@@ -191,7 +191,7 @@ static gconv_status claim_outputs(reading *r, const gconv_onnx_node *n, const gc
   return GCONV_OK;
 }
 
-/* Errors of a kind's parse() are whole texts, of gconv_onnx_fail_node(), or the ends of sentences. */
+/* Reads the attributes. An error of a kind's parse() is a whole text of gconv_onnx_fail_node(), or the end of a sentence. */
 static gconv_status parse(const gconv_onnx_node *n, const gconv_node_kind *kind, int32_t opset, void *settings) {
   const gconv_status status = kind->parse(n, kind, opset, settings);
   if (status == GCONV_OK || strncmp(gconv_last_error(), n->file->path, strlen(n->file->path)) == 0)
@@ -249,7 +249,7 @@ static gconv_status take_inner_tensor(void *context, const gconv_onnx_tensor *te
   return read_tensor(r, tensor, &r->graph->values[number]);
 }
 
-/* A result of the branch becomes the output of the If by an Identity. */
+/* Adds an Identity that makes an output of the If from a result of the branch. */
 static gconv_status take_result(void *context, const char *name) {
   choosing *c = context;
   const int number = c->results++;
@@ -320,7 +320,7 @@ static gconv_status take_node(void *context, const gconv_onnx_node *n) {
 
 /* ---- The model ---- */
 
-/* Notes what the file says of an input or output, whose axes and type are known here. */
+/* Notes the type and shape that the file says of an input or output. */
 static void note_shape(gconv_graph_value *value, const gconv_onnx_value *from, gconv_tensor_type type) {
   value->said = from->has_shape;
   value->tensor.type = type;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The operators of a model: the kinds that do them, and one error that names all which no kind does. */
+/* Finds the kinds of a model's operators. One error names all operators that have no kind. */
 #include "base/memory.h"
 #include "base/printable.h"
 #include "graph/graph.h"
@@ -23,7 +23,7 @@ bool gconv_graph_is_operator(const gconv_onnx_node *n, const char *type) {
 }
 
 const gconv_node_kind *gconv_graph_kind_of(const gconv_onnx_node *n, uint64_t opset) {
-  char name[160]; /* with its domain, as tables have operators that are not of the standard */
+  char name[160]; /* tables name operators that are not of the standard with their domain */
   if (gconv_onnx_is_standard(n))
     return gconv_node_kind_find(n->type, opset);
   snprintf(name, sizeof name, "%s.%s", n->domain ? n->domain : "", n->type ? n->type : "");

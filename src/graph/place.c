@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the results of the steps of a plan lie: from when to when each is needed, and which share memory. Views share their
- * input's memory. A result may overwrite an input that nobody needs afterwards. Inputs of Concat are written directly into
- * its result, which saves copies. */
+/* Finds the lifetime of each result of a plan, and which results share memory. Views share the memory of their input. A
+ * result may overwrite an input that no later step needs. Inputs of Concat are written directly into its result, which
+ * saves copies. */
 #include "base/memory.h"
 #include "graph/graph.h"
 
@@ -60,7 +60,7 @@ static int32_t find_overwritten(const gconv_graph_plan *p, const placing *l, int
 
 /* ---- Parts of joined results ---- */
 
-/* Whether a joining step's inputs lie one after the other in its output: all axes before the joined one are 1. */
+/* Returns whether a joining step's inputs lie one after the other in its output: all axes before the joined one are 1. */
 static bool joins_neighbours(const gconv_graph_step *s) {
   const gconv_tensor *out = s->work.out[0], *first = s->work.in[0];
   if (s->node->kind->memory != GCONV_MEMORY_JOINED || s->work.in_count < 2)
@@ -71,7 +71,7 @@ static bool joins_neighbours(const gconv_graph_step *s) {
   return true;
 }
 
-/* Whether a value can be written into a joined result: its maker is no view, and it is no part of another one. */
+/* Returns whether a value can be written into a joined result: no view makes it, and it is not part of another result. */
 static bool can_be_part(const gconv_graph_plan *p, const placing *l, int32_t value) {
   const int32_t maker = l->maker[value];
   return l->part_of[value] < 0 && maker >= 0 && p->steps[maker].node->kind->memory != GCONV_MEMORY_VIEW;

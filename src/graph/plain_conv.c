@@ -8,7 +8,7 @@ typedef struct job {
   void *out;
 } job;
 
-/* Outputs first .. first + count - 1 of a row see an input inside of the image; `input` is that of the first. */
+/* Outputs first .. first + count - 1 of a row see an input inside of the image; the first of them sees `input`. */
 typedef struct span {
   int64_t first, count, input;
 } span;
@@ -41,7 +41,7 @@ ADD_TAP(add_tap_u32, uint32_t)
 #define NUMBER uint32_t
 #include "graph/plain_conv_loops.h"
 
-/* Makes an image of filters of one pixel one row, which is longer. */
+/* If filters are one pixel, makes the image one long row. */
 static gconv_layer_problem flatten(const gconv_layer_problem *problem) {
   gconv_layer_problem p = *problem;
   const bool pixels = p.rows == 1 && p.columns == 1 && p.stride_y == 1 && p.stride_x == 1 && p.out_height == p.height &&

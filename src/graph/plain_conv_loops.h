@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions as they are defined, of elements of the type NUMBER. plain_conv.c includes this file for each type; NAME()
- * makes the names of its functions. */
+/* Convolutions by definition, of elements of the type NUMBER. plain_conv.c includes this file for each type; NAME() makes
+ * the names of its functions. */
 
 /* Makes rows begin .. end - 1 of all rows of the output: one chain of sums for each output, in the order of the taps. */
 static void NAME(make_rows)(void *context, int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans a graph for inputs of one size: shapes, results that follow from constants alone, nodes that nobody needs, and where
- * results lie in the arena. */
+/* Plans a graph for inputs of one size: infers shapes, folds results that follow from constants alone, drops nodes that no
+ * output needs, and gives results their places in the arena. */
 #include "base/control.h"
 #include "base/memory.h"
 #include "base/printable.h"
@@ -72,7 +72,7 @@ static gconv_status take_input(gconv_graph_plan *p, size_t number, const gconv_t
 
 /* ---- Shapes and folding ---- */
 
-/* Sets the lists of tensors of a step. Further outputs that nobody takes are NULL. */
+/* Sets the lists of tensors of a step. Outputs after the first one are NULL if nothing takes them. */
 static void point(gconv_graph_plan *p, gconv_graph_step *step, const gconv_graph_node *node, const gconv_tensor **pointers) {
   gconv_tensor **out = (gconv_tensor **)(pointers + node->in_count);
   step->node = node;
@@ -101,7 +101,7 @@ static gconv_status infer(const gconv_graph_step *step) {
   for (int32_t i = 0; i < work->in_count; i++)
     if ((i < 32 && kind->known >> i & 1) && work->in[i] && !work->in[i]->data)
       return gconv_fail(GCONV_UNSUPPORTED,
-                        "takes input %d from what depends on the pixels of the image: it must be constant", i);
+                        "takes input %d from what depends on the pixels of the image: this input must be constant", i);
   GCONV_TRY(kind->shape(work, kind));
   for (int32_t i = 0; i < work->out_count; i++)
     if (work->out[i])
@@ -109,7 +109,7 @@ static gconv_status infer(const gconv_graph_step *step) {
   return GCONV_OK;
 }
 
-/* Whether the outputs follow from constants, and are small. */
+/* Returns whether the outputs follow from constants, and are small. */
 static bool can_fold(const gconv_graph_plan *p, const gconv_graph_step *step) {
   const gconv_node_kind *kind = step->node->kind;
   size_t bytes = 0, given = 0;
@@ -201,10 +201,10 @@ static bool is_folded(const gconv_graph_step *step) {
   for (int32_t i = 0; i < step->work.out_count; i++)
     if (step->work.out[i])
       return step->work.out[i]->data;
-  return true; /* nobody can take its results */
+  return true; /* nothing takes its results */
 }
 
-/* Keeps the steps whose results are needed for the outputs. Outputs that nobody takes become NULL. */
+/* Keeps the steps whose results are needed for the outputs. Outputs of steps that nothing takes become NULL. */
 static gconv_status keep_needed(gconv_graph_plan *p) {
   const gconv_graph *g = p->graph;
   GCONV_FREED bool *needed = calloc(g->value_count + 1, sizeof *needed);
@@ -234,7 +234,7 @@ static gconv_status keep_needed(gconv_graph_plan *p) {
   return GCONV_OK;
 }
 
-/* Returns the first tensor of a node whose elements no GPU computes with; NULL: there is none. */
+/* Returns the first tensor of a node whose type of elements kernels for GPUs do not take; NULL: there is none. */
 static const gconv_tensor *other_type(const gconv_node_work *work) {
   for (int32_t i = 0; i < work->in_count + work->out_count; i++) {
     const gconv_tensor *t = i < work->in_count ? work->in[i] : work->out[i - work->in_count];
@@ -262,7 +262,7 @@ static void lay_there(const gconv_node_work *work, void *there) {
       work->out[i]->there = there;
 }
 
-/* Whether cuda() refuses the step. Then the last error is the end of a sentence about the node. */
+/* Returns whether cuda() refuses the step. If so, the last error is the end of a sentence about the node. */
 static bool is_refused(const gconv_graph_step *step) {
   static char nowhere; /* offsets are added to its address, and nothing is read or written there */
   const gconv_node_kind *kind = step->node->kind;
@@ -307,7 +307,7 @@ static gconv_status check_device(const gconv_graph_plan *p) {
   return !*text ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "%s: %s: take -d cpu", p->graph->path, text);
 }
 
-/* Lets each step choose how it is computed. */
+/* Calls prepare() of each step, and asks for its workspace. */
 static gconv_status prepare_steps(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A plan on a GPU. Its steps are recorded once as a CUDA graph, and each run replays this graph. The host then starts all
- * kernels by one call, and small kernels do not wait for it. */
+ * kernels by one call, so that small kernels do not wait for the host. */
 #include "base/memory.h"
 #include "device/cuda_error.h"
 #include "device/guest_cuda.h"
@@ -26,8 +26,8 @@ static size_t aligned(size_t bytes) {
   return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-/* Whether a step reads the elements of a constant input on the GPU. The host reads those that a shape is made of, and the
- * weights and biases of convolutions, which are their inputs from 1 on. */
+/* Returns whether a step reads the elements of a constant input on the GPU. The host reads constants that shapes depend on,
+ * and weights and biases of convolutions, which are inputs 1 and 2. */
 static bool is_read_there(const gconv_graph_step *step, int32_t input) {
   const gconv_node_kind *kind = step->node->kind;
   return !step->view && !(gconv_solver_solves(kind) && input > 0) &&

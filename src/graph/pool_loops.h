@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loops of pooling whose elements have the type NUMBER; LOWEST is the smallest. kind_pool.c includes this file for each
- * type; NAME() makes the names of its functions. These macros end with the file. Comparing a number with itself finds NaN,
- * and nothing in integers. */
+ * type; NAME() makes the names of its functions. The file undefines these macros at its end. v != v finds NaN; it is never
+ * true for integers. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wtautological-compare"
 #endif

@@ -11,7 +11,7 @@ static gconv_status fail(const gconv_tensor *a, const gconv_tensor *b) {
   return gconv_fail(GCONV_BAD_FILE, "multiplies matrices of %s and of %s, which do not fit together", first, second);
 }
 
-/* The axes before the last two. */
+/* Returns a tensor with only the axes before the last two. */
 static gconv_tensor stack_of(const gconv_tensor *t) {
   gconv_tensor stack = *t;
   stack.axes = t->axes > 2 ? t->axes - 2 : 0;

@@ -11,11 +11,11 @@ typedef struct gconv_product {
   int64_t m, n, k, a_row, a_column, b_row, b_column;
   gconv_tensor stack;  /* the axes before those of the matrices, broadcast */
   float alpha, beta;   /* of floating-point numbers: out = alpha * a b + beta * c */
-  const float *panels; /* NULL, or b of float32 as gconv_product_panels() writes it: it is read faster */
+  const float *panels; /* b of float32 as gconv_product_panels() writes it, which is read faster; or NULL */
 } gconv_product;
 
-/* Finds what MatMul multiplies. A vector as the first factor is a row, as the second a column. turns_a, turns_b: a matrix is
- * transposed. Fails if the factors do not fit together. */
+/* Finds the matrices that MatMul multiplies. A vector is a row as the first factor, and a column as the second. turns_a,
+ * turns_b: the matrices are transposed. Fails if the factors do not fit together. */
 gconv_status gconv_product_find(const gconv_tensor *a, const gconv_tensor *b, bool turns_a, bool turns_b,
                                 gconv_product *product);
 

@@ -2,7 +2,7 @@
 /* Loops of products of matrices whose elements have the type NUMBER. product.c includes this file for each type; NAME()
  * makes the names of its functions. */
 
-/* Columns that are neighbours in b: a[k] times a row of b is added to all sums. */
+/* For columns that are neighbours in b: a[k] times a row of b is added to all sums. */
 static void NAME(add_rows)(const job *j, const NUMBER *a, int64_t first, int64_t count, NUMBER *restrict out) {
   for (int64_t i = 0; i < count; i++)
     out[i] = 0;
@@ -14,7 +14,7 @@ static void NAME(add_rows)(const job *j, const NUMBER *a, int64_t first, int64_t
   }
 }
 
-/* Rows of K that are neighbours in b: eight columns at a time, so that sums do not wait for each other. */
+/* For elements of a column that are neighbours in b: eight columns at a time, so that sums do not wait for each other. */
 static void NAME(add_columns)(const job *j, const NUMBER *a, int64_t first, int64_t count, NUMBER *restrict out) {
   enum { SOME = 8, LINE = 64 / sizeof(NUMBER) };
   for (int64_t i = 0; i < count; i += SOME) {
@@ -26,7 +26,7 @@ static void NAME(add_columns)(const job *j, const NUMBER *a, int64_t first, int6
     for (int64_t k = 0; k < j->p->k; k++) {
       for (int64_t l = 0; k % LINE == 0 && l < SOME; l++)
         __builtin_prefetch(columns[l] + k + SOME * j->p->b_column, 0,
-                           2); /* of the next columns: processors look less far ahead */
+                           2); /* the next columns, which are farther away than processors prefetch */
       for (int64_t l = 0; l < SOME; l++)
         sums[l] += a[k * j->p->a_column] * columns[l][k];
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loops of Resize whose elements have the type NUMBER, and whose taps have weights of the type WEIGHT. kind_resize.c
- * includes this file for each type; NAME() makes the names of its functions. These macros end with the file. Integers are
- * only moved: they have one tap. */
+ * includes this file for each type; NAME() makes the names of its functions. The file undefines these macros at its end.
+ * Integers have one tap, so they are only moved. */
 
 /* Makes neighbours along the last axis. */
 static void NAME(resize_line)(const job *j, const NUMBER *in, NUMBER *out) {
@@ -20,7 +20,7 @@ static void NAME(resize_line)(const job *j, const NUMBER *in, NUMBER *out) {
   }
 }
 
-/* Makes element `o` of the axis, for all that lie after it. */
+/* Makes the `inner` neighbours of element `o` of the axis. */
 static void NAME(mix_rows)(const job *j, const NUMBER *in, int64_t o, NUMBER *restrict out) {
   const taps *t = j->taps;
   const int64_t *index = t->index + o * t->count;

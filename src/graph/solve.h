@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How nodes solve a convolution: by an algorithm of layers, chosen as layers choose theirs. Weights that are constant are
- * packed once, others in each run. */
+/* Solves convolutions of nodes by algorithms of layers, which are chosen as for layers. Constant weights are packed once,
+ * others in each run. */
 #pragma once
 
 #include "graph/choose.h"

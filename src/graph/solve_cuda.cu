@@ -5,7 +5,7 @@
 #include "graph/gpu.h"
 #include "graph/tail.h"
 
-/* Sets what all executions of a solver share. */
+/* Returns an execution without tensors. */
 static gconv_layer_execution execution_of(const gconv_solver *solver, void *workspace, void *stream) {
   gconv_layer_execution execution = {};
   execution.problem = &solver->choice.problem;
@@ -27,7 +27,7 @@ gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *
   if (!algorithm->acquire)
     return GCONV_OK;
   const gconv_layer_execution execution = execution_of(solver, work->workspace, work->stream);
-  cudaGetLastError(); /* acquire() is asked for its own errors, not for what a query failed at before */
+  cudaGetLastError(); /* forgets errors from before acquire() */
   GCONV_TRY(algorithm->acquire(&execution, &solver->state));
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
@@ -58,7 +58,7 @@ gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_w
 }
 
 void gconv_solver_gpu_close(gconv_solver *solver) {
-  if (!solver->there) /* such as on the CPU, where cudaFree(NULL) would start CUDA */
+  if (!solver->there) /* on the CPU, cudaFree(NULL) would start CUDA */
     return;
   gconv_cuda_guest guest(solver->gpu);
   if (solver->state)

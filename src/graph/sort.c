@@ -5,16 +5,16 @@
 
 #include <stdlib.h>
 
-/* The state of sorting: depth first, with a stack, as a file may have a chain of all nodes. */
+/* The state of sorting, depth first. There is a stack in place of recursion, because all nodes may be one chain. */
 typedef struct sorting {
   const gconv_graph *graph;
   int32_t *place;       /* place of each node in the new order; -1: none yet; -2: begun */
-  int32_t *stack, *at;  /* nodes that were begun, and the next of their needs */
+  int32_t *stack, *at;  /* nodes that were begun, and the number of the next need of each */
   int32_t depth, count; /* count: nodes with a place */
 } sorting;
 
-/* Sets *maker to a node that makes what a node needs, or to -1. Needs are the inputs, and the conditions of the branches
- * that the node is in; each may have two makers. Returns false if there are no more than `number` needs. */
+/* Sets *maker to the node that makes need `number` of a node, or to -1. Needs are the inputs, and the conditions of the
+ * branches that the node is in. Each may have two makers, so it counts twice. Returns false if there is no need `number`. */
 static bool find_need(const gconv_graph *g, const gconv_graph_node *node, int32_t number, int32_t *maker) {
   int32_t value = -1, branch = node->branch, above = number / 2 - node->in_count;
   if (above < 0)

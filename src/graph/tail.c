@@ -8,7 +8,7 @@ enum { PIECE = 1024 }; /* floats that go through all steps at a time: 4 KiB */
 
 /* ---- Runs ---- */
 
-/* Writes the numbers of a block of channels, of which `there` exist, again and again. */
+/* Fills `to` with repetitions of the numbers of a block of channels. `there` channels exist; the others get 0. */
 static void repeat_channels(const float *numbers, int64_t there, int64_t count, float *to) {
   float block[GCONV_BLOCK] = {0};
   memcpy(block, numbers, (size_t)(there < GCONV_BLOCK ? there : GCONV_BLOCK) * sizeof *block);
@@ -16,7 +16,7 @@ static void repeat_channels(const float *numbers, int64_t there, int64_t count, 
     memcpy(to + i, block, sizeof block);
 }
 
-/* Computes `count` outputs, the first of which is number `first` and of this channel; in blocks, of the block that begins
+/* Computes `count` outputs from number `first` on, which are of channel `channel` or, in blocks, of the block that begins
  * with this channel. */
 static void run_steps(const gconv_tail *tail, float *values, int64_t first, int64_t channel, int64_t count) {
   float kept[PIECE], repeated[GCONV_LOOP_INPUTS][PIECE];
@@ -73,7 +73,7 @@ static void apply_to_blocks(const gconv_tail *tail, float *values, int64_t count
   }
 }
 
-/* Computes pieces within a channel; or, of one pixel, of several channels. */
+/* Computes pieces within a channel or, if a channel is one pixel, pieces of several channels. */
 static void apply(const gconv_layer_tail *layer, float *values, size_t count) {
   const gconv_tail *tail = (const gconv_tail *)(const void *)layer; /* its first member */
   if (tail->blocks) {
@@ -99,7 +99,7 @@ void gconv_tail_begin(gconv_tail *tail, const gconv_tensor *out) {
 
 /* ---- On a GPU ---- */
 
-/* Of a chain of a GPU, only the first operation has all its operands in memory, which are then the outputs as they were. */
+/* Only the first operation of a chain on a GPU can read the outputs from memory, and so take them twice. */
 bool gconv_tail_suits_gpu(const gconv_tail *tail, bool in_memory) {
   const gconv_tail_step *last = &tail->steps[tail->count - 1];
   int32_t values = 0;
@@ -108,19 +108,19 @@ bool gconv_tail_suits_gpu(const gconv_tail *tail, bool in_memory) {
   return last->code != WHERE && (values == 1 || (in_memory && tail->count == 1));
 }
 
-/* Whether a step is this operation of the outputs and of a constant number. */
+/* Returns whether a step is this operation of the outputs and a constant number. */
 static bool is_with_number(const gconv_tail_step *s, gconv_elementwise operation) {
   return s->code == (int32_t)operation && s->source[0] == GCONV_TAIL_VALUE && s->source[1] == GCONV_TAIL_NUMBER &&
          s->tensor[1]->data;
 }
 
-/* Whether a step multiplies the outputs so far by those that were kept. */
+/* Returns whether a step multiplies the outputs so far by the kept outputs. */
 static bool is_times_kept(const gconv_tail_step *s) {
   return s->code == MUL && s->source[0] != s->source[1] &&
          (s->source[0] == GCONV_TAIL_KEPT || s->source[1] == GCONV_TAIL_KEPT);
 }
 
-/* Whether four steps are a hard swish: y + 3, clamped, times y, divided by 6. */
+/* Returns whether four steps are a hard swish: y + 3, clamped, times y, divided by 6. */
 static bool is_swish(const gconv_tail_step *s) {
   return s[0].keeps && is_with_number(&s[0], ADD) && s[1].code == CLIP && is_times_kept(&s[2]) && is_with_number(&s[3], DIV);
 }
@@ -359,7 +359,7 @@ bool gconv_tail_same(const gconv_tail *a, const gconv_tail *b) {
           a->steps[i].settings.beta == b->steps[i].settings.beta && a->steps[i].settings.high == b->steps[i].settings.high;
       if (same && number && x->data && y->data)
         same = gconv_tensor_bytes(x) == gconv_tensor_bytes(y) && memcmp(x->data, y->data, gconv_tensor_bytes(x)) == 0;
-      else if (same && x && y && x->data && y->data) /* a constant image, which a tile would begin anew */
+      else if (same && x && y && x->data && y->data) /* a constant image: each tile would start at its first pixel */
         same = a->steps[i].source[k] != GCONV_TAIL_TENSOR;
     }
   return same;

@@ -36,7 +36,7 @@ enum { GCONV_TENSOR_AXES = 8, GCONV_TENSOR_TYPES = 14 /* one more than the large
 typedef struct gconv_tensor {
   gconv_tensor_type type;
   int32_t axes;
-  int32_t narrow; /* the type in the model, where elements are wider here (narrow.h), as ONNX numbers it; 0: the same */
+  int32_t narrow; /* if elements are narrower in the model (narrow.h): their type, as ONNX numbers it; else 0 */
   bool blocks;    /* of 4 axes, N x C x H x W: the elements are N x C/16 x H x W x 16, C rounded up. Channels beyond C do not
                      matter */
   int64_t shape[GCONV_TENSOR_AXES]; /* each at least 0 */
@@ -52,8 +52,8 @@ const char *gconv_tensor_type_name(gconv_tensor_type type);
 static inline bool gconv_tensor_type_is_real(gconv_tensor_type type) {
   return type == GCONV_TENSOR_F32 || type == GCONV_TENSOR_F64;
 }
-/* Sets *type to that of elements of TensorProto.DataType `number`, and *narrow to `number` if elements are wider here;
- * narrow may be NULL. Returns false if there is none. */
+/* Sets *type to the type that stores elements of TensorProto.DataType `number`, and *narrow to `number` if that is wider,
+ * else to 0; narrow may be NULL. Returns false if there is no such type. */
 bool gconv_tensor_type_of_onnx(int64_t number, gconv_tensor_type *type, int32_t *narrow);
 /* Returns the TensorProto.DataType of the elements, as the model has it. */
 static inline int64_t gconv_tensor_type_in_model(const gconv_tensor *tensor) {
@@ -68,15 +68,15 @@ static inline int64_t gconv_tensor_elements(const gconv_tensor *tensor) {
   return gconv_tensor_count(tensor, 0, tensor->axes);
 }
 
-/* Whether the elements lie alike in blocks and without: of one image whose channels are a number each. */
+/* Returns whether blocks do not change the order of elements: there is one image, and each channel is one number. */
 static inline bool gconv_tensor_is_point(const gconv_tensor *tensor) {
   return tensor->axes == 4 && tensor->shape[0] * tensor->shape[2] * tensor->shape[3] == 1;
 }
-/* Sets *view to a tensor of blocks as a dense array of 5 axes; of one that is not in blocks, but gconv_tensor_is_point(), as
- * if it were. */
+/* Sets *view to a tensor in blocks as a dense array of 5 axes. A tensor that gconv_tensor_is_point() counts as one in
+ * blocks. */
 void gconv_tensor_view_blocks(const gconv_tensor *tensor, gconv_tensor *view);
 
-/* Returns the bytes of all elements and, in blocks, of channels beyond the last. */
+/* Returns the bytes of all elements; of a tensor in blocks, also those of channels beyond C. */
 size_t gconv_tensor_bytes(const gconv_tensor *tensor);
 
 /* Returns element number `i`, as float64. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tiles.c, tile_reach.c and tile_run.c share: how an image is cut, and what of it is measured. */
+/* What tiles.c, tile_reach.c and tile_run.c share: how an image is cut, and which moments of it are measured. */
 #pragma once
 
 #include "graph/moments.h"
@@ -33,8 +33,8 @@ struct gconv_graph_tiles {
   const gconv_graph_plan *whole; /* during gconv_graph_tiles_create() */
   gconv_graph_plan *plan;
   gconv_tile_range *needed;                             /* owned: of each value, while needs are followed */
-  int64_t *up[GCONV_TILE_AXES], *down[GCONV_TILE_AXES]; /* owned: the element of a value is the input's, times up / down; an
-                                                           up of 0: pixels have no place in it */
+  int64_t *up[GCONV_TILE_AXES], *down[GCONV_TILE_AXES]; /* owned: element i of the input lies at i * up / down of a value; an
+                                                           up of 0: the value has no places of pixels */
   gconv_graph_cut cut;
   int64_t in[GCONV_TILE_AXES], channels, filters; /* shape of the image as the graph gets it; its channels; channels of the
                                                      result */
@@ -55,7 +55,7 @@ gconv_status gconv_tile_refuse(const gconv_graph_plan *plan, const gconv_graph_s
 /* Whether a step needs the moments of its input 0. */
 bool gconv_tile_is_measured(const gconv_graph_tiles *tiles, const gconv_graph_step *step);
 
-/* Sets up and down of each value, and the stride: the least common multiple of the places at which tiles may begin. */
+/* Sets up and down of each value, and the stride: tiles may begin at its multiples. */
 gconv_status gconv_tile_find_stride(gconv_graph_tiles *tiles, int32_t axis);
 
 /* Sets *need to the elements of the image that the elements `core` of a value depend on. */

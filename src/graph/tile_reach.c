@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which elements of the image a result depends on, node by node: how far tiles overlap, and where they may begin. */
+/* Finds, node by node, which elements of the image a result depends on: how far tiles overlap, and where they may begin. */
 #include "graph/tail.h"
 #include "graph/tile.h"
 
@@ -7,6 +7,7 @@
 
 enum { MOST_STRIDE = 1 << 16 };
 
+/* Returns whether elements of an input are read to compute elements of the outputs. */
 static bool flows(const gconv_graph_step *s, int32_t input) {
   return s->work.in[input] && s->in[input] >= 0 &&
          !(input < 32 && (s->node->kind->unread | s->node->kind->known) >> input & 1);
@@ -17,7 +18,7 @@ gconv_status gconv_tile_refuse(const gconv_graph_plan *p, const gconv_graph_step
                     p->graph->path, s->node->name, s->node->kind->name);
 }
 
-/* Whether pixels have a place in an input of a step. They have none in constants, and in what follows from moments alone. */
+/* Returns whether an input has places of the image. Constants, and results that depend only on moments, have none. */
 static bool has_pixels(const gconv_graph_tiles *t, const gconv_graph_step *s, int32_t input, int32_t axis) {
   return flows(s, input) && t->whole->block_of[s->in[input]] >= 0 && t->up[axis][s->in[input]] != 0;
 }
@@ -29,8 +30,7 @@ bool gconv_tile_is_measured(const gconv_graph_tiles *t, const gconv_graph_step *
          s->node->kind->window(&s->work, 0, GCONV_TILE_FIRST).denominator == GCONV_BY_MOMENTS;
 }
 
-/* Sets *window to the window of an input of a step. *there is false if no place in the input belongs to one in the output.
- */
+/* Sets *window to the window of an input of a step. *there is false if the input has no places of the image. */
 static gconv_status find_window(const gconv_graph_tiles *t, const gconv_graph_step *s, int32_t input, int32_t axis,
                                 gconv_node_window *window, bool *there) {
   const gconv_tensor *in = s->work.in[input], *out = s->work.out[0];
@@ -94,21 +94,21 @@ gconv_status gconv_tile_follow_back(gconv_graph_tiles *t, int32_t axis, int32_t 
   return GCONV_OK;
 }
 
-/* Whether an input that does not come from the image has several elements along height or width, which a tile would begin
- * anew. Those of lists that normalise channels lie along channels. */
+/* Returns whether an input that does not depend on the image has several elements along height or width: each tile would
+ * start at the first of them. Lists that normalise channels lie along channels. */
 static bool has_pattern(const gconv_graph_step *s, int32_t input) {
   const gconv_node_kind *kind = s->node->kind;
   const gconv_tensor *t = s->work.in[input];
-  const bool beside =
-      kind->reach == GCONV_REACH_POINT || kind->memory == GCONV_MEMORY_JOINED; /* elements meet the image's */
+  const bool beside = kind->reach == GCONV_REACH_POINT ||
+                      kind->memory == GCONV_MEMORY_JOINED; /* its elements are combined with those of the image */
   if (!t || !beside || (t->axes == 1 && kind->memory == GCONV_MEMORY_OWN))
     return false;
   return (t->axes > 0 && t->shape[t->axes - 1] > 1) || (t->axes > 1 && t->shape[t->axes - 2] > 1);
 }
 
-/* Whether elements of a value that a tail takes meet those of the output, which are the input's, times up / down; or the
- * value has one number for a channel. */
-static bool meets(const gconv_graph_tiles *t, int32_t axis, int32_t value, int64_t up, int64_t down) {
+/* Returns whether a value that a tail takes has the places of the output, which are those of the image times up / down; or
+ * has one number for each channel. */
+static bool has_places(const gconv_graph_tiles *t, int32_t axis, int32_t value, int64_t up, int64_t down) {
   const gconv_tensor *added = &t->whole->tensors[value];
   if (t->up[axis][value] != 0)
     return t->up[axis][value] == up && t->down[axis][value] == down;
@@ -149,7 +149,7 @@ gconv_status gconv_tile_find_stride(gconv_graph_tiles *t, int32_t axis) {
       up = more;
       down = less;
     }
-    if (s->added >= 0 && !meets(t, axis, s->added, up, down))
+    if (s->added >= 0 && !has_places(t, axis, s->added, up, down))
       return gconv_tile_refuse(p, s);
     for (int32_t k = 0; k < s->work.out_count; k++)
       if (s->work.out[k] && s->out[k] >= 0) {

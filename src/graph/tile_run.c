@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs images in tiles, and measures what nodes need to know of the whole image. */
+/* Runs images in tiles, and measures the moments of the whole image that nodes need. */
 #include "base/control.h"
 #include "graph/gpu.h"
 #include "graph/solve.h"
@@ -10,18 +10,18 @@
 
 /* ---- Rows of the image that a band needs ---- */
 
-/* The place in an image of `size` of element `at` of a padded one: reflected, or the last if the image is too small. */
+/* Returns which of `size` pixels place `at` of the padded line shows: reflected, or the last one if `size` is too small. */
 static int64_t reflect(int64_t at, int64_t size) {
   const int64_t mirrored = 2 * (size - 1) - at;
   return at < size ? at : mirrored >= 0 ? mirrored : size - 1;
 }
 
 static void find_rows(const gconv_graph_tiles *t, const gconv_tile *y, int64_t *begin, int64_t *end) {
-  const int64_t height = t->cut.in[0], behind = y->at + t->size[0];
+  const int64_t height = t->cut.in[0], stop = y->at + t->size[0];
   *begin = reflect(y->at, height);
-  *end = behind < height ? behind : height;
-  if (behind > height && reflect(behind - 1, height) < *begin)
-    *begin = reflect(behind - 1, height);
+  *end = stop < height ? stop : height;
+  if (stop > height && reflect(stop - 1, height) < *begin)
+    *begin = reflect(stop - 1, height);
 }
 
 void gconv_graph_tiles_rows(const gconv_graph_tiles *t, int64_t first, int64_t *begin, int64_t *end) {
@@ -43,7 +43,7 @@ size_t gconv_graph_tiles_measurings(const gconv_graph_tiles *t) {
   return t->measurings;
 }
 
-/* Returns what is measured for a step; NULL: nothing. */
+/* Returns what is measured before a step; NULL: nothing. */
 static const gconv_measured *measured_for(const gconv_graph_tiles *t, size_t step) {
   for (size_t i = 0; i < t->measured_count; i++)
     if (t->measured[i].step == step)
@@ -108,7 +108,7 @@ static void give_moments(gconv_graph_tiles *t, int32_t image) {
     t->plan->steps[t->measured[i].step].work.moments = t->measured[i].moments + image * t->measured[i].channels;
 }
 
-/* Measures the part of a value that is this tile's. */
+/* Measures the part of a value that belongs to this tile. */
 static void measure(const gconv_graph_tiles *t, const gconv_measured *m, const int64_t tile[GCONV_TILE_AXES],
                     int32_t image) {
   int64_t begin[GCONV_TILE_AXES], end[GCONV_TILE_AXES];
@@ -121,7 +121,7 @@ static void measure(const gconv_graph_tiles *t, const gconv_measured *m, const i
                           m->moments + image * m->channels);
 }
 
-/* Runs the steps that a pass needs, and measures what they make. */
+/* Runs the steps that a pass needs, and measures their results. */
 static gconv_status measure_tile(const gconv_graph_tiles *t, const int64_t tile[GCONV_TILE_AXES], int32_t image) {
   for (size_t i = 0; i < t->plan->step_count; i++) {
     GCONV_TRY(gconv_control_step("running a network", (double)i / (double)t->plan->step_count));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cuts images into tiles: their sizes and places. tile_reach.c says which elements a tile needs. */
+/* Cuts images into tiles: finds their sizes and places. tile_reach.c finds which elements a tile needs. */
 #include "base/memory.h"
 #include "graph/gpu.h"
 #include "graph/tail.h"
@@ -22,20 +22,20 @@ static int64_t fit_size(const gconv_graph_tiles *t, int32_t axis, double wanted)
   return fitted < size ? fitted : size;
 }
 
-/* Sets *last to the end of the elements of a value, which has `all`, that a tile makes from `first` on. */
+/* A tile makes elements first .. *last - 1 of a value that has `all` elements along the axis. Finds *last. */
 static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int32_t value, int64_t all, int64_t at, int64_t first,
                              int64_t *last) {
-  const int64_t behind = at + t->size[axis];
-  int64_t low = first, high = all; /* elements before `low` are good, those from `high` on are not known to be good */
+  const int64_t stop = at + t->size[axis];
+  int64_t low = first, high = all; /* the tile makes elements before `low`; those from `high` on need inputs after it */
   gconv_tile_range need;
-  if (behind >= t->in[axis]) {
+  if (stop >= t->in[axis]) {
     *last = high;
     return GCONV_OK;
   }
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     GCONV_TRY(gconv_tile_follow_back(t, axis, value, (gconv_tile_range){middle, middle + 1}, &need));
-    if (need.end <= behind)
+    if (need.end <= stop)
       low = middle + 1;
     else
       high = middle;
@@ -44,7 +44,7 @@ static gconv_status find_end(gconv_graph_tiles *t, int32_t axis, int32_t value, 
   return GCONV_OK;
 }
 
-/* Cuts an axis into tiles of t->size[axis] inputs. *cut is false if they are too small for what a result depends on. */
+/* Cuts an axis into tiles of t->size[axis] inputs. *cut is false if a tile is too small for the inputs of one result. */
 static gconv_status cut_axis(gconv_graph_tiles *t, int32_t axis, bool *cut) {
   const int64_t farthest = t->in[axis] - t->size[axis], stride = t->stride[axis];
   const int32_t result = t->whole->graph->outputs[0];
@@ -70,8 +70,7 @@ static gconv_status cut_axis(gconv_graph_tiles *t, int32_t axis, bool *cut) {
   return GCONV_OK;
 }
 
-/* Makes the tiles along an axis as small as their number allows: so they have about the same size, and little is computed
- * twice. */
+/* Makes the tiles along an axis as small as their number allows, so that they are of similar size and overlap little. */
 static gconv_status balance(gconv_graph_tiles *t, int32_t axis) {
   const int64_t count = t->count[axis], stride = t->stride[axis], rest = t->in[axis] % stride;
   int64_t high = (t->size[axis] - rest) / stride, low = t->in[axis] / count / stride - 1; /* too few strides */
@@ -115,8 +114,8 @@ static gconv_status cut_bands(gconv_graph_tiles *t) {
   return GCONV_OK;
 }
 
-/* Fails if a node does something else in a tile than in the whole image: values have other sizes than a part of the image
- * has, or constants that follow from the size of the image differ. */
+/* Fails if a node computes something else in a tile than in the whole image: if sizes of values do not fit a part of the
+ * image, or constants that follow from the size of the image differ. */
 static gconv_status compare_plans(const gconv_graph_tiles *t) {
   const gconv_graph_plan *whole = t->whole, *plan = t->plan;
   if (plan->step_count != whole->step_count)
@@ -150,7 +149,7 @@ static gconv_status compare_plans(const gconv_graph_tiles *t) {
     }
     if (!same)
       return gconv_fail(GCONV_UNSUPPORTED,
-                        "%s: what node '%s' (%s) does depends on the size of the image, so it cannot be cut into tiles",
+                        "%s: node '%s' (%s) depends on the size of the image, so the image cannot be cut into tiles",
                         whole->graph->path, s->node->name, s->node->kind->name);
   }
   return GCONV_OK;
@@ -175,7 +174,7 @@ static gconv_status fail_most(const gconv_graph_tiles *t) {
                     t->whole->graph->path, t->cut.most >> 20);
 }
 
-/* Returns about the bytes of a pixel of a tile. */
+/* Returns an estimate of the bytes that a pixel of a tile needs. */
 static double pixel_bytes(const gconv_graph_tiles *t) {
   return (double)t->whole->arena_bytes / ((double)t->in[0] * (double)t->in[1]);
 }
@@ -222,12 +221,12 @@ static gconv_status choose_width(gconv_graph_tiles *t) {
   return fail_most(t);
 }
 
-/* ---- What is measured of the whole image ---- */
+/* ---- Measuring the whole image ---- */
 
-/* Lists the steps that need moments, each with its pass: those that need no other moments are in the first. */
+/* Lists the steps that need moments, each with its pass. Steps that depend on no other moments are in the first pass. */
 static gconv_status list_measured(gconv_graph_tiles *t) {
   const gconv_graph_plan *p = t->whole;
-  GCONV_FREED size_t *passes = calloc(p->graph->value_count + 1, sizeof *passes); /* that come before a value is known */
+  GCONV_FREED size_t *passes = calloc(p->graph->value_count + 1, sizeof *passes); /* passes before a value is known */
   t->measured = calloc(p->step_count + 1, sizeof *t->measured);
   t->runs = calloc(p->step_count + 1, sizeof *t->runs);
   t->wanted = calloc(p->graph->value_count + 1, sizeof *t->wanted);
@@ -252,8 +251,7 @@ static gconv_status list_measured(gconv_graph_tiles *t) {
   return GCONV_OK;
 }
 
-/* Shares the elements of a value among the tiles of an axis: each measures those that it makes and the tiles before it do
- * not. */
+/* Shares the elements of a value among the tiles of an axis: each tile measures those that it makes first. */
 static gconv_status share_measuring(gconv_graph_tiles *t, gconv_measured *m, int32_t axis) {
   const int64_t all = t->whole->tensors[m->value].shape[GCONV_TILE_FIRST + axis];
   int64_t first = 0;

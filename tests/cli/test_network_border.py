@@ -108,9 +108,9 @@ class Imports(BorderTest):
                                 ([node("Pad", ["x", "c"], "a"), conv], "does not pad height and width"),
                                 ([node("Pad", ["x", "n"], "a"), conv], "does not pad height and width"),
                                 ([node("Pad", ["x", "p"], "a", pads=[0, 0, 1, 0, 0, 0, 0, 0]), conv], "an attribute 'pads', which gconv does not know"),
-                                ([node("Pad", ["x", "p"], "a"), node("Conv", ["a", "w"], "y", pads=[1, 1, 1, 1])], "a Pad before it has padded already"),
-                                ([node("Pad", ["x", "p"], "a"), node("Pad", ["a", "p"], "b"), conv], "before a Conv alone"),
-                                ([node("Pad", ["x", "p"], "a"), node("Relu", ["a"], "y")], "before a Conv alone"),
+                                ([node("Pad", ["x", "p"], "a"), node("Conv", ["a", "w"], "y", pads=[1, 1, 1, 1])], "has pads, and so has the Pad before it"),
+                                ([node("Pad", ["x", "p"], "a"), node("Pad", ["a", "p"], "b"), conv], "only a Conv can follow a Pad"),
+                                ([node("Pad", ["x", "p"], "a"), node("Relu", ["a"], "y")], "only a Conv can follow a Pad"),
                                 ([node("Conv", ["x", "w"], "a"), node("Pad", ["a", "p"], "y")], "do not lead from its input to its output")):
             (self.folder / "model.onnx").write_bytes(model(nodes, w, ("n", 2, "h", "w")))
             self.assertIn(fragment, self.gconv("bank", "convert", "model.onnx", "-o", "net.safetensors", status=(1, 2)).stderr)

@@ -258,7 +258,7 @@ REFUSED = [  # operator, inputs, attributes, what the program says
     ("MatMul", [A, B[:, :5]], {}, "do not fit together"),
     ("Resize", [X, "", np.array([1, 1, 2], np.float32)], {}, "one for each axis"),
     ("Resize", [X, "", np.array([1, 1, 0, 2], np.float32)], {}, "a scale of 0"),
-    ("DequantizeLinear", [QX, np.float32(0.5)], {"output_dtype": 11}, "the output_dtype float64: here it is that of its inputs, float32", 23),
+    ("DequantizeLinear", [QX, np.float32(0.5)], {"output_dtype": 11}, "the output_dtype float64: it must be the type of its inputs, float32", 23),
     ("QuantizeLinear", [X, np.float32(0.5)], {"precision": 11}, "the precision float64", 23),
     ("QuantizeLinear", [X, np.float32(0.5), np.uint8(3)], {"output_dtype": 3}, "the output_dtype int8"),
 ]
