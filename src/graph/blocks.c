@@ -117,8 +117,8 @@ gconv_status gconv_graph_lay_blocks(gconv_graph_plan *p) {
   if (gconv_graph_is_on_gpu(&p->options) || p->options.in_float64)
     return GCONV_OK;
   for (size_t i = 0; i < p->step_count; i++)
-    if (p->steps[i].node->kind->blocks != GCONV_BLOCKS_READ)
-      blocks[p->steps[i].out[0]] = p->steps[i].work.out[0] && can_be(p, p->steps[i].out[0]);
+    if (p->steps[i].node->kind->blocks != GCONV_BLOCKS_READ && p->steps[i].work.out[0]) /* else out[0] may be -1 */
+      blocks[p->steps[i].out[0]] = can_be(p, p->steps[i].out[0]);
   drop(p->graph->outputs, 0, (int32_t)p->graph->output_count, blocks);
   for (size_t i = 0; i < p->step_count; i++) {
     const gconv_graph_step *s = &p->steps[i];
