@@ -106,14 +106,18 @@ static gconv_status take_input(const settings *s, const gconv_tensor *tensor, eq
 }
 
 /* Without "->", the output has the ellipsis, then the letters that stand once, in the order of ASCII. */
-static void imply_output(const settings *s, term *out) {
+static gconv_status imply_output(const settings *s, term *out) {
   int32_t seen[256] = {0};
   *out = (term){.ellipsis = strstr(s->text, "...") ? 0 : -1};
   for (const char *c = s->text; *c; c++)
     seen[(unsigned char)*c]++;
   for (int32_t c = 'A'; c <= 'z'; c++)
-    if (is_letter(c) && seen[c] == 1 && out->count < GCONV_TENSOR_AXES)
+    if (is_letter(c) && seen[c] == 1) {
+      if (out->count == GCONV_TENSOR_AXES)
+        return gconv_fail(GCONV_UNSUPPORTED, "makes a tensor of more than %d axes", GCONV_TENSOR_AXES);
       out->label[out->count++] = c >= 'a' ? c - 'a' : c - 'A' + LETTERS / 2;
+    }
+  return GCONV_OK;
 }
 
 static gconv_status read_equation(const gconv_node_work *work, equation *e) {
@@ -131,7 +135,7 @@ static gconv_status read_equation(const gconv_node_work *work, equation *e) {
     at += 2;
     GCONV_TRY(read_term(s, &at, &e->out));
   } else if (!*at)
-    imply_output(s, &e->out);
+    GCONV_TRY(imply_output(s, &e->out));
   if (*at)
     return fail_text(s);
   GCONV_TRY(open_ellipsis(s, e->covered, &e->out));
