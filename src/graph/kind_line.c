@@ -106,8 +106,8 @@ static int compare(const void *a, const void *b, void *context) {
   const order *o = context;
   const int64_t i = *(const int64_t *)a, k = *(const int64_t *)b;
   const double x = gconv_tensor_number(o->x, i), y = gconv_tensor_number(o->x, k);
-  if (x != y)
-    return (x < y) == o->largest ? 1 : -1;
+  if (x != y && (x == x || y == y)) /* NaN is larger than all numbers */
+    return (x < y || y != y) == o->largest ? 1 : -1;
   if (!gconv_tensor_type_is_real(o->x->type) && gconv_tensor_integer(o->x, i) != gconv_tensor_integer(o->x, k))
     return (gconv_tensor_integer(o->x, i) < gconv_tensor_integer(o->x, k)) == o->largest ? 1 : -1;
   return (i > k) - (i < k);
