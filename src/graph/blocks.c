@@ -28,7 +28,7 @@ static double estimate(const gconv_graph_plan *p, const gconv_graph_step *s, boo
     return INFINITY;
   choice.whole.in_blocks = in_blocks && !gconv_tensor_is_point(s->work.in[0]);
   choice.whole.out_blocks = out_blocks && !gconv_tensor_is_point(s->work.out[0]);
-  return gconv_solver_choose(&work, &choice, NULL) == GCONV_OK ? choice.estimate_ms : INFINITY;
+  return gconv_solver_choose(&work, &choice) == GCONV_OK ? choice.estimate_ms : INFINITY;
 }
 
 /* A convolution in blocks may take this many times as long as without blocks, because its neighbours gain by blocks. */

@@ -77,7 +77,7 @@ static gconv_status take_scales(const gconv_node_work *work, const gconv_tensor 
   for (int32_t i = 0; i < count; i++) {
     change *c = &changes[axes[i]];
     c->scale = gconv_tensor_number(scales, i);
-    if (!(c->scale >= 0x1p-40) || !(c->scale * (double)c->in < 0x1p40)) /* less would overflow the number of taps */
+    if (!(c->scale >= 0x1p-40) || !(c->scale * (double)c->in < 0x1p40)) /* a smaller scale may have too many taps to count */
       return gconv_fail(GCONV_BAD_FILE, "has a scale of %g", c->scale);
     c->out = size_of((double)c->in * c->scale);
   }

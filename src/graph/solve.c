@@ -13,28 +13,25 @@ static size_t limit_of(const gconv_node_work *work) {
   return work->options->workspace_bytes > 0 ? work->options->workspace_bytes : DEFAULT_WORKSPACE;
 }
 
-gconv_status gconv_solver_choose(const gconv_node_work *work, gconv_layer_choice *choice, FILE *reasons) {
+static const char *wanted_by(const gconv_node_work *work) {
+  return work->options->algorithm ? work->options->algorithm : "auto";
+}
+
+gconv_status gconv_solver_choose(const gconv_node_work *work, gconv_layer_choice *choice) {
   choice->whole.math = work->options->math;
   choice->whole.threads = work->threads ? gconv_threads_count(work->threads) : 1;
   choice->whole.workspace_limit = limit_of(work);
   choice->problem = choice->whole;
   choice->images = choice->chosen_for = choice->whole.images;
-  return gconv_layer_choose(work->options->device, work->options->without,
-                            work->options->algorithm ? work->options->algorithm : "auto", choice, reasons);
+  return gconv_layer_choose(work->options->device, work->options->without, wanted_by(work), choice, NULL);
 }
 
 static gconv_status choose(const gconv_node_work *work, gconv_layer_choice *choice) {
-  const char *wanted = work->options->algorithm ? work->options->algorithm : "auto";
-  char *text = NULL;
-  size_t size;
-  FILE *reasons = open_memstream(&text, &size);
-  GCONV_NEED_MEMORY(reasons, "has no memory for its choice");
-  gconv_status status = gconv_solver_choose(work, choice, reasons);
-  GCONV_THEN(status, gconv_layer_check_rounding(choice->algorithm, &choice->problem, strcmp(wanted, "auto") == 0));
+  const bool is_auto = strcmp(wanted_by(work), "auto") == 0;
+  gconv_status status = gconv_solver_choose(work, choice);
+  GCONV_THEN(status, gconv_layer_check_rounding(choice->algorithm, &choice->problem, is_auto));
   if (status != GCONV_OK)
     gconv_fail_in(status, "cannot be solved");
-  fclose(reasons);
-  free(text);
   return status;
 }
 

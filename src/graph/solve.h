@@ -18,9 +18,8 @@ typedef struct gconv_solver {
   int gpu;             /* the number of the GPU that `there` and `state` are on */
 } gconv_solver;
 
-/* Chooses an algorithm for choice->whole, whose shapes, strides and padding are set, as gconv_solver_create() does.
- * `reasons` may be NULL. */
-gconv_status gconv_solver_choose(const gconv_node_work *work, gconv_layer_choice *choice, FILE *reasons);
+/* Chooses an algorithm for choice->whole, whose shapes, strides and padding are set, as gconv_solver_create() does. */
+gconv_status gconv_solver_choose(const gconv_node_work *work, gconv_layer_choice *choice);
 
 /* Chooses an algorithm for a problem whose shapes, strides and padding are set; math and the limit of the workspace come
  * from the node's options. Inputs of the node after the first one are weights and biases. */
