@@ -248,7 +248,7 @@ static gconv_status check_node(const gconv_chain *c, const gconv_onnx_node *n, c
       return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "has a second output, '%.80s', as it has in training",
                                   n->outputs[i]);
   if (!(op->layouts & (unsigned)c->layout))
-    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "takes %s, for which there is no such layer", layouts[c->layout]);
+    return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "gets %s, for which there is no such layer", layouts[c->layout]);
   if (c->padded && !(op->flags & AFTER_PAD))
     return gconv_onnx_fail_node(n, GCONV_UNSUPPORTED, "follows a Pad: in a chain of layers, only a Conv can follow a Pad");
   return GCONV_OK;

@@ -224,6 +224,7 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("Resize", [TEN[:, :4], np.float32([1, 0.6])], {"mode": "nearest"}, TEN[:, [0, 2]], 10),  # up to opset 10, an axis that shrinks takes the next input
     ("Resize", [TEN[:, :4], np.float32([1, 1.5])], {}, TEN[:, [0, 0, 1, 2, 2, 3]], 10),
     ("Resize", [TEN, "", np.float32([1, 0.7])], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}, np.linspace(0, 9, 7)[None]),
+    ("TopK", [np.float32([[1, np.nan, 3, np.nan, 2]]), I64(3)], {}, np.float32([[np.nan, np.nan, 3]])),
     ("Slice", [X[:0], I64(-3), I64(-(2**31)), I64(0), I64(-100)], {}, X[:0]),
     ("Resize", [X, "", np.array([1, 1, 2, 3], np.float32)], {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
      X.repeat(2, 2).repeat(3, 3)),
@@ -258,6 +259,9 @@ REFUSED = [  # operator, inputs, attributes, what the program says
     ("MatMul", [A, B[:, :5]], {}, "do not fit together"),
     ("Resize", [X, "", np.array([1, 1, 2], np.float32)], {}, "one for each axis"),
     ("Resize", [X, "", np.array([1, 1, 0, 2], np.float32)], {}, "a scale of 0"),
+    ("Resize", [X, np.float32([0, 0, 0, 0, 1, 1, 1e38, 1]), np.float32([1, 1, 1e-38, 1])],
+     {"mode": "linear", "antialias": 1, "coordinate_transformation_mode": "tf_crop_and_resize"}, "a scale of 1e-38"),
+    ("Einsum", [np.ones((1,) * 5, np.float32)] * 2, {"equation": "abcde,fghij"}, "more than 8 axes"),
     ("DequantizeLinear", [QX, np.float32(0.5)], {"output_dtype": 11}, "the output_dtype float64: it must be the type of its inputs, float32", 23),
     ("QuantizeLinear", [X, np.float32(0.5)], {"precision": 11}, "the precision float64", 23),
     ("QuantizeLinear", [X, np.float32(0.5), np.uint8(3)], {"output_dtype": 3}, "the output_dtype int8"),
@@ -310,9 +314,10 @@ class Nodes(unittest.TestCase):
         np.testing.assert_array_equal(first, X[:, :, :2])
         np.testing.assert_array_equal(second, X[:, :, 2:])
 
-    def test_last_part_left_out(self):
-        model = graph([node("Split", ["x"], "a", further=["b", "", ""], axis=1)], {"x": X}, ("b",), opset=13)
-        np.testing.assert_array_equal(run(model, [X])[0], X[:, 1:2])
+    def test_parts_left_out(self):
+        for first in ("a", ""):
+            model = graph([node("Split", ["x"], first, further=["b", "", ""], axis=1)], {"x": X}, ("b",), opset=13)
+            np.testing.assert_array_equal(run(model, [X])[0], X[:, 1:2])
 
     def test_refused(self):
         for op, inputs, attributes, words, *opset in REFUSED:
