@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an algorithm is: a descriptor in one file of kernels/, and a row in algorithms.def. */
+/* Algorithms for plain filters: each is a descriptor in one file of kernels/, and a row in algorithms.def. */
 #pragma once
 
 #include "kernels/problem.h"
@@ -74,8 +74,8 @@ typedef struct gconv_algorithm {
    * NULL: anywhere. */
   int32_t (*row_step)(const gconv_problem *problem);
 
-  /* CUDA; both NULL or neither: what a plan keeps on the device besides weights and workspace, such as the handles and plans
-   * of a library. acquire() is called once for a plan and gets the execution without samples (in and out are NULL); it may
+  /* CUDA; both NULL or neither. acquire() makes the state of a plan on the device besides weights and workspace, such as
+   * handles of a library. It is called once for a plan and gets the execution without samples (in and out are NULL); it may
    * enqueue work on the stream. On failure it leaves nothing and has set the last error. dismiss() frees the state. */
   gconv_status (*acquire)(const gconv_execution *execution, void **state);
   void (*dismiss)(void *state);

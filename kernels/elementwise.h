@@ -57,7 +57,7 @@ typedef enum gconv_elementwise {
                        : (T)0.5 * x * (1 + erf((T)0.707106781186548 * x));                                                  \
   }
 
-/* Of integers. A divisor of 0, which only GPUs may meet, yields 0. */
+/* Functions of integers. Nodes refuse a divisor of 0; here, it yields 0. */
 GCONV_BOTH int64_t gconv_integer_modulo(int64_t a, int64_t b, bool remainder) {
   const int64_t rest = b == -1 || b == 0 ? 0 : a % b;
   return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;

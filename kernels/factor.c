@@ -230,7 +230,7 @@ size_t gconv_factor_floats(const gconv_problem *problem) {
   return (size_t)problem->filters * (size_t)problem->structure.rank * pair_floats(problem);
 }
 
-/* Writes the factors of one filter. gconv_factor() yields pair by pair; `pairs` has room for those of a filter. */
+/* Writes the factors of one filter. gconv_factor() writes it pair by pair; `pairs` has room for the pairs of a filter. */
 static gconv_status factor_filter(const gconv_problem *problem, const float *taps, float *pairs, float *factors) {
   size_t R = (size_t)problem->rows, S = (size_t)problem->columns, rank = (size_t)problem->structure.rank;
   float *columns = factors, *rows = factors + rank * R;
@@ -294,7 +294,7 @@ gconv_integers gconv_find_integers(const float *taps, int64_t count) {
   return found;
 }
 
-/* Widens the bounds of some filters by those of one more. */
+/* Widens the bounds of some filters by the bounds of one more filter. */
 static void add_integers(gconv_integers *all, const gconv_integers *one) {
   all->unit = fminf(all->unit, one->unit);
   all->least = one->least < all->least ? one->least : all->least;
@@ -342,7 +342,7 @@ static double error_of_chain(const float *taps, int64_t count) {
   return sum > 0 ? error / sum * (1 + 0x1p-20) : 0; /* the factor is for the roundings of this loop */
 }
 
-/* Returns whether sums of these samples are integers, and exact. */
+/* Returns whether sums are exact, because samples and taps are integers. */
 static bool sums_are_exact(const gconv_problem *problem, const gconv_integers *integers) {
   return problem->in_type == GCONV_U8 && integers->unit > 0 && problem->border_level == rintf(problem->border_level);
 }

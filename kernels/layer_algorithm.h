@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an algorithm for layers is: a descriptor in one file of kernels/, and a row in layer_algorithms.def. */
+/* Algorithms for layers: each is a descriptor in one file of kernels/, and a row in layer_algorithms.def. */
 #pragma once
 
 #include "kernels/layer_problem.h"

@@ -23,7 +23,7 @@ typedef struct gconv_layer_tail {
   bool adds;   /* all that apply() does is v += added[i] for output i, and then v < low ? low : v > high ? high : v */
   bool clamps; /* the same without the addition */
   float low, high;
-  const float *out, *added; /* all outputs, and what is added to them: to be set before each run */
+  const float *out, *added; /* all outputs, and the numbers that are added: set before each run */
 } gconv_layer_tail;
 
 typedef struct gconv_layer_problem {
@@ -71,8 +71,8 @@ GCONV_BOTH int64_t gconv_layer_out_bytes(const gconv_layer_problem *p) {
          (p->out_kept ? 2 * gconv_layer_kept_channels(p->filters) : 4 * (int64_t)p->filters);
 }
 
-/* The weights of a problem: K x C/G x R x S, then K biases. After them, at gconv_layer_prepared(), is what the algorithm's
- * prepare() wrote, aligned to 64 bytes. */
+/* The weights of a problem: K x C/G x R x S, then K biases. The floats of the algorithm's prepare() follow at
+ * gconv_layer_prepared(), aligned to 64 bytes. */
 GCONV_BOTH int64_t gconv_layer_plane(const gconv_layer_problem *problem) { /* Returns the samples of an input channel. */
   return (int64_t)problem->height * problem->width;
 }

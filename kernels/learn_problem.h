@@ -4,8 +4,7 @@
  * order of every sum is fixed, so that all engines of the exact family yield the same bytes, whatever device, threads and
  * vectors.
  *
- * Numbers are float32 and operations are rounded once each, as they stand here; fmaf() is one operation. A step with N
- * cases:
+ * Numbers are float32 and operations are rounded once each, as written below; fmaf() is one operation. A step with N cases:
  *
  *   Forward. Layers are computed as layer_problem.h says: a chain of fmaf over c, r, s from +0, then + bias, then the
  *   activation (activation.h, also of softmax). Mean: mean.h. Residual: y = x + input. Kinds that run in graphs, and their

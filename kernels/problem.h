@@ -37,8 +37,8 @@ typedef struct gconv_structure {
   double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
   double growth;   /* sum over pairs of (sum |column|) * (sum |row|) / sum |tap|, of the worst filter; at least about 1 */
   gconv_integers integers; /* bounds of all filters; the unit is the least of all, or 0 if a filter has none */
-  /* If there is one filter, without such a unit, divisor and offset: its taps are step times integers from 0 to 127, each
-   * rounded to float32, as the taps of a mean are. 0: they are not. */
+  /* If above 0: there is one filter, it has no unit, divisor or bias, and its taps are step times integers from 0 to 127,
+   * each rounded to float32, as the taps of a mean are. */
   float step;
   int32_t steps; /* the sum of these integers */
   double gain;   /* sum |tap| / |divisor|, of the filter with the most; 0: all taps are 0, or nothing was found yet */
@@ -74,8 +74,8 @@ typedef struct gconv_problem {
   gconv_structure structure;
 } gconv_problem;
 
-/* The weights of a problem: K x R x S taps (rotated already, if flip is asked for), then K divisors, then K biases. After
- * them, at gconv_prepared(), is what the algorithm's prepare() wrote. */
+/* The weights of a problem: K x R x S taps (rotated already, if flip is asked for), then K divisors, then K biases. The
+ * floats of the algorithm's prepare() follow at gconv_prepared(). */
 GCONV_BOTH int64_t gconv_tap_count(const gconv_problem *problem) {
   return (int64_t)problem->filters * problem->rows * problem->columns;
 }

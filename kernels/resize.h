@@ -107,8 +107,8 @@ GCONV_BOTH int64_t gconv_resize_taps(const gconv_resize_axis *a) {
   return a->antialias && a->scale < 1 ? count + 1 : count;
 }
 
-/* Sets index[], and weight[] or, unless it is NULL, wide[], of the `count` taps of output `o`. Returns true if the output
- * lies outside of the input, and gets the extrapolation value. */
+/* Sets index[] of the `count` taps of output `o`, and their weights: wide[] or, if it is NULL, weight[]. Returns true if the
+ * output lies outside of the input, and gets the extrapolation value. */
 GCONV_BOTH bool gconv_resize_fill(const gconv_resize_axis *a, int64_t o, int64_t count, int64_t *index, float *weight,
                                   double *wide) {
   const double x = gconv_resize_coordinate(a, o), width = gconv_resize_width(a), last = (double)(a->in - 1);

@@ -131,7 +131,7 @@ gconv_status gconv_graph_lay_blocks(gconv_graph_plan *p) {
     changed = false;
     for (size_t i = 0; i < p->step_count; i++)
       changed = restrict_step(&p->steps[i], good[i], blocks) || changed;
-    /* A convolution may have lost the blocks of its input or output alone, and then no algorithm may solve it. */
+    /* A convolution that lost blocks only on one side, input or output, may have no algorithm left. */
     for (size_t i = 0; i < p->step_count && !changed; i++)
       if (good[i] && p->steps[i].node->kind->blocks == GCONV_BLOCKS_EITHER && is_one_sided(&p->steps[i], blocks))
         changed = !(good[i] = gains(p, &p->steps[i], blocks));

@@ -23,12 +23,12 @@ enum {
 typedef struct operator_row {
   const char *type;
   uint64_t since;
-  unsigned layouts; /* what the tensor on the chain may be */
+  unsigned layouts; /* which layouts the tensor on the chain may have */
   gconv_chain_maker *make;
   unsigned flags;
 } operator_row;
 enum {
-  EITHER_INPUT = 1, /* the chain may go on from its second input, too */
+  EITHER_INPUT = 1, /* the tensor on the chain may also be its second input */
   AFTER_PAD = 2,    /* it may follow a Pad */
   HAS_FURTHER = 4   /* it has further outputs, which nothing needs */
 };
@@ -103,7 +103,7 @@ static gconv_status make_reduce_mean(gconv_chain *c, const gconv_onnx_node *n) {
   return GCONV_OK;
 }
 
-/* ---- Nodes that change the shape alone ---- */
+/* ---- Nodes that change only the shape ---- */
 
 static gconv_status make_nothing(gconv_chain *c, const gconv_onnx_node *n) {
   return GCONV_OK;
@@ -162,7 +162,7 @@ static gconv_status make_flatten(gconv_chain *c, const gconv_onnx_node *n) {
 
 /* ---- Mean and standard deviation, before the first layer ---- */
 
-/* Reads what a node does to each channel of the input into a list of the network. */
+/* Copies the numbers of a Sub or Div, one for each channel of the input, into a list of the network. */
 static gconv_status take_normalisation(gconv_chain *c, const gconv_onnx_node *n, float **list, int32_t *count) {
   gconv_network *network = c->network;
   float *numbers = NULL;
@@ -230,7 +230,7 @@ static const operator_row *find_operator(const gconv_chain *c) {
 
 /* ---- The chain ---- */
 
-/* Fails unless the chain goes on through the node. */
+/* Fails unless the node continues the chain. */
 static gconv_status check_node(const gconv_chain *c, const gconv_onnx_node *n, const operator_row *op) {
   static const char *const layouts[] = {[GCONV_CHAIN_IMAGES] = "images, N x C x H x W",
                                         [GCONV_CHAIN_ROWS] = "rows, N x features",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The graph of an ONNX model on its way to a network of layers. chain.c follows its nodes and changes shapes; chain_layers.c
- * makes convolutions, and what is folded into them. */
+ * makes convolutions, and folds nodes into them. */
 #pragma once
 
 #include "graph/graph.h"
@@ -54,7 +54,7 @@ gconv_status gconv_chain_copy_numbers(gconv_chain *chain, const gconv_onnx_node 
 /* Copies the numbers of input number `input`, which must be a list of `count`. */
 gconv_status gconv_chain_copy_list(gconv_chain *chain, const gconv_onnx_node *node, int32_t input, const char *what,
                                    int64_t count, float **numbers);
-/* Copies what a node adds to a tensor of `axes` dimensions, where dimension 1 is the channels: a number for each of `count`
- * channels, or one for all, broadcast as NumPy does. */
+/* Copies the numbers that a node adds to a tensor of `axes` axes: one for each of `count` channels (axis 1), or one for all,
+ * broadcast as NumPy does. */
 gconv_status gconv_chain_copy_added(gconv_chain *chain, const gconv_onnx_node *node, int32_t input, int32_t axes,
                                     int64_t count, float **numbers);

@@ -230,7 +230,7 @@ gconv_status gconv_chain_make_matmul(gconv_chain *c, const gconv_onnx_node *n) {
   return make_dense(c, n, false, &layer);
 }
 
-/* ---- What is folded into the layer before ---- */
+/* ---- Nodes that are folded into the layer before them ---- */
 
 /* Appends a layer that adds the input of the model. Both sides must have the same shape: ONNX would broadcast another. */
 static gconv_status add_input(gconv_chain *c, const gconv_onnx_node *n) {

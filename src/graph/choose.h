@@ -39,8 +39,8 @@ gconv_status gconv_layer_check_rounding(const gconv_layer_algorithm *algorithm, 
 
 /* Returns the bytes of the weights and of what the algorithm prepares from them; SIZE_MAX if they overflow. */
 size_t gconv_layer_weight_bytes(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem);
-/* Makes room for the weights of a problem and for what the algorithm prepares: *count floats, for gconv_release(). The
- * caller sets weights and biases, and then calls algorithm->prepare(). */
+/* Allocates *count floats, for gconv_release(): the weights of a problem, and room for algorithm->prepare(). The caller sets
+ * weights and biases, and then calls prepare(). */
 gconv_status gconv_layer_new_weights(const gconv_layer_algorithm *algorithm, const gconv_layer_problem *problem,
                                      float **weights, size_t *count);
 

@@ -16,8 +16,8 @@ typedef struct gconv_conv_settings {
 /* Reads the attributes of a Conv into gconv_conv_settings: it is parse() of kinds. */
 gconv_status gconv_conv_parse(const gconv_onnx_node *node, const gconv_node_kind *kind, int32_t opset, void *settings);
 
-/* Finds the problem for images and filters of these shapes, and the shape of the result, whose type is not set. Fails if
- * they do not fit together. */
+/* Finds the problem for images and filters of these shapes, and the shape of the result, but not its type. Fails if the
+ * shapes do not fit together. */
 gconv_status gconv_conv_find(const gconv_conv_settings *settings, const gconv_tensor *images, const gconv_tensor *filters,
                              const gconv_tensor *biases, gconv_layer_problem *problem, gconv_tensor *result);
 

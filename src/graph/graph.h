@@ -31,7 +31,7 @@ typedef struct gconv_graph_value {
 typedef struct gconv_graph_branch {
   char *name;        /* owned: of the If; printable */
   int32_t condition; /* the number of a value */
-  bool wanted;       /* what the condition must be */
+  bool wanted;       /* the condition that chooses this branch */
   int32_t outer;     /* the branch that the If is in: its number + 1; 0: none */
 } gconv_graph_branch;
 
@@ -69,9 +69,9 @@ gconv_status gconv_graph_check_operators(const gconv_onnx_model *model);
 extern const char *const gconv_graph_branch_names[2];
 /* Moves each node after the nodes whose results it needs (sort.c). Fails if they form a circle. */
 gconv_status gconv_graph_sort(gconv_graph *graph);
-/* Appends the layers of a graph that is a chain of them to *network, which is empty except for its arrays. `file` is the
- * model of the graph. *rows: it makes N x K numbers, not N x K x P x Q. Fails with GCONV_UNSUPPORTED if the graph is no
- * chain of layers; on failure the caller frees *network. */
+/* If a graph is a chain of layers, appends them to *network, which is empty except for its arrays. `file` is the model of
+ * the graph. *rows: it makes N x K numbers, not N x K x P x Q. Fails with GCONV_UNSUPPORTED if the graph is no chain of
+ * layers; on failure the caller frees *network. */
 gconv_status gconv_graph_read_chain(gconv_bank_file *file, const gconv_graph *graph, gconv_network *network, bool *rows);
 /* Puts the file and the node before the last error, which is the end of a sentence. Returns the status. */
 gconv_status gconv_graph_fail_node(const gconv_graph *graph, const gconv_graph_node *node, gconv_status status);
@@ -93,7 +93,7 @@ typedef struct gconv_graph_step {
   size_t workspace_bytes, workspace_at;
 } gconv_graph_step;
 
-/* Memory of the arena that a value has, alone or with its views. */
+/* A piece of the arena, for a value and its views, or for a workspace. */
 typedef struct gconv_arena_block {
   size_t bytes, at;
   int32_t first, last; /* the first and the last step that need it; -1: before all steps; step_count: after them */
@@ -122,8 +122,8 @@ typedef struct gconv_graph_plan {
   void *description;             /* of gconv_graph_plan_describe(); NULL until it is asked for; changed atomically */
 } gconv_graph_plan;
 
-/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. Shapes may depend on elements that an
- * input has here: then each run must get the same elements. The graph, and what the options point to, must outlive the plan.
+/* Plans the graph for inputs of these types and shapes, one for each of graph->inputs. If an input has elements, shapes may
+ * depend on them, and each run must get the same elements. The graph, and what the options point to, must outlive the plan.
  */
 gconv_status gconv_graph_plan_create(const gconv_graph *graph, const gconv_tensor *inputs,
                                      const gconv_graph_options *options, gconv_graph_plan **plan);
@@ -154,7 +154,7 @@ void gconv_graph_gpu_obstacle(const gconv_graph_plan *plan, char *text, size_t s
 /* Writes the memory, and the steps with their shapes, one a line. */
 void gconv_graph_plan_explain(const gconv_graph_plan *plan, FILE *text);
 
-/* Returns the steps for users, *count of them: the plan's, made at the first call. NULL without memory. */
+/* Describes the steps for users, *count of them, in memory of the plan. Returns NULL if there is no memory. */
 const struct gconv_node_info *gconv_graph_plan_describe(const gconv_graph_plan *plan, size_t *count);
 void gconv_graph_plan_free_description(gconv_graph_plan *plan);
 

@@ -10,7 +10,7 @@
 enum { INSERTED = 5, OPSET = 21 /* of the nodes that are inserted */, MOST_CHANNELS = 4, SHOWN_BYTES = 80 };
 static const int64_t TO_LAST[4] = {0, 2, 3, 1}, TO_FIRST[4] = {0, 3, 1, 2}; /* of channels, by Transpose */
 
-/* ---- What the input is ---- */
+/* ---- The model's input ---- */
 
 /* How the input of a graph holds an image. */
 typedef struct entry {
@@ -321,7 +321,7 @@ static gconv_status choose_output(image_graph *m, const char *name) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the model has no output '%.80s', but %s", m->graph.path, name, names);
 }
 
-/* Moves the list of nodes after those that were inserted. */
+/* Closes the gap in the list between the inserted nodes and the nodes of the model. */
 static void close_gap(image_graph *m) {
   const size_t inserted = INSERTED - m->room;
   gconv_graph *g = &m->graph;

@@ -50,7 +50,7 @@ static int64_t number_of(const gconv_node_integers *list, int32_t which, int64_t
 
 static gconv_status resolve_axis(const gconv_node_work *work, int32_t axes, int32_t which, axis *a) {
   const settings *s = work->settings;
-  const int32_t at = which - (AXES - axes); /* the number of the axis among the axes of the image; -1: it is none of them */
+  const int32_t at = which - (AXES - axes); /* the axis of the image; -1: images of one dimension have no height */
   *a = (axis){1, 1, 1, 1, 0, 1, 1};
   if (at < 0)
     return GCONV_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moments of channels: what nodes such as InstanceNormalization and GlobalAveragePool need to know of a whole image. An
- * image in tiles is measured tile by tile before such a node runs, so its pixels are never in memory all at once.
+ * Moments of channels. Nodes such as InstanceNormalization and GlobalAveragePool need those of a whole image. An image in
+ * tiles is measured tile by tile before such a node runs, so its pixels are never in memory all at once.
  */
 #pragma once
 

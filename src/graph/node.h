@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each kind of nodes computes. A kind is an operator of ONNX in a range of opsets: a row of a table in the file of its
- * family, kind_<family>.c. kinds.def lists the families.
+ * Kinds of nodes. A kind is an operator of ONNX in a range of opsets: a row of a table in the file of its family,
+ * kind_<family>.c. kinds.def lists the families.
  *
  * A row has every field, or it does not compile (GCONV_NODE_KIND). Inputs, outputs and attributes that a row does not
  * understand are refused by name.
@@ -37,7 +37,7 @@ typedef struct gconv_node_fused {
   gconv_tail *tail;     /* owned by the plan (tail.h); NULL: nothing */
 } gconv_node_fused;
 
-/* A node at work: settings, inputs and outputs. Tensors of optional inputs that are absent, and of outputs that nobody
+/* A node at work: settings, inputs and outputs. Tensors of optional inputs that are absent, and of outputs that nothing
  * takes, are NULL. */
 typedef struct gconv_node_work {
   const void *settings; /* what parse() made of the attributes */
@@ -141,8 +141,8 @@ typedef struct gconv_node_kind {
   /* Returns true if output 0 is this activation of input 0. NULL: it never is. */
   bool (*activation)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_activation *activation,
                      float *slope);
-  /* Returns true if output 0 is what a loop makes, element by element, of inputs 0 .. *inputs - 1, with these settings.
-   * NULL: it never is. */
+  /* Returns true if a loop computes output 0, element by element, from inputs 0 .. *inputs - 1 with these settings. NULL: it
+   * never is. */
   bool (*element)(const gconv_node_work *work, const struct gconv_node_kind *kind, gconv_element_loop **loop,
                   struct gconv_elementwise_settings *settings, int32_t *inputs);
   gconv_node_fuses fuses;   /* which parts of work->fused are computed, too */
@@ -202,7 +202,7 @@ static inline bool gconv_node_is_for_gpu(const gconv_node_work *work) {
 /* window() of kinds that need the moments of each channel of input 0. */
 gconv_node_window gconv_node_by_moments(const gconv_node_work *work, int32_t input, int32_t axis);
 
-/* Gives output number `out` the type and shape of a tensor. Does nothing if nobody takes the output. */
+/* Gives output number `out` the type and shape of a tensor. Does nothing if nothing takes the output. */
 void gconv_node_set_like(const gconv_node_work *work, int32_t out, const gconv_tensor *like);
 void gconv_node_set(const gconv_node_work *work, int32_t out, gconv_tensor_type type, int32_t axes, const int64_t *shape);
 

@@ -195,7 +195,7 @@ static gconv_status follow(gconv_graph_plan *p) {
   return GCONV_OK;
 }
 
-/* ---- What is needed ---- */
+/* ---- Nodes that are needed ---- */
 
 static bool is_folded(const gconv_graph_step *step) {
   for (int32_t i = 0; i < step->work.out_count; i++)

@@ -9,7 +9,7 @@ GCONV_C_BEGIN
 /* Matrices a, M x K, and b, K x N: element (m, k) of a is a[m * a_row + k * a_column], and so on. */
 typedef struct gconv_product {
   int64_t m, n, k, a_row, a_column, b_row, b_column;
-  gconv_tensor stack;  /* the axes before those of the matrices, broadcast */
+  gconv_tensor stack;  /* the axes before the last two, broadcast */
   float alpha, beta;   /* of floating-point numbers: out = alpha * a b + beta * c */
   const float *panels; /* b of float32 as gconv_product_panels() writes it, which is read faster; or NULL */
 } gconv_product;

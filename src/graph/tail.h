@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tails: element-wise nodes that are computed with the convolution before them. On the CPU, the loops of these nodes run on
- * each piece of outputs while it is in the cache. So the bits are the same. On a GPU, the epilogue of the convolution
+ * each piece of outputs while it is in the cache, and the bits are the same. On a GPU, the epilogue of the convolution
  * computes short tails, and one more kernel all others. fuse.c makes tails. */
 #pragma once
 

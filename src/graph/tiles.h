@@ -2,7 +2,7 @@
 /*
  * Images in tiles: one plan, made for a tile, runs on tile after tile. So the memory does not grow with the image. Results
  * are the same as for the whole image if convolutions use the same algorithms. A tile has all elements that its results
- * depend on. It begins at a multiple of all strides. At the image's border, nodes pad it as they pad the image.
+ * depend on. It begins at a multiple of all strides. At the image's border, nodes pad a tile as they pad the image.
  */
 #pragma once
 

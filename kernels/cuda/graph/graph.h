@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nodes of graphs compute on a GPU, besides convolutions. A job names the memory of the device that is read and
- * written. Each function puts one or a few kernels into a stream and returns; it allocates nothing, so that streams can be
- * recorded.
+ * Jobs: the computations of nodes of graphs on a GPU, except convolutions. A job names the memory of the device that is read
+ * and written. Each function puts one or a few kernels into a stream and returns; it allocates nothing, so that streams can
+ * be recorded.
  *
- * Numbers and rules are the same as for nodes on the CPU (src/graph). Sums that are float64 there are float64 here.
+ * The rules are the same as for nodes on the CPU (src/graph), and the same sums are float64.
  */
 #pragma once
 
@@ -53,7 +53,7 @@ static inline bool gconv_gpu_has_type(int32_t number) {
   }
 }
 
-/* ---- Each element by itself ---- */
+/* ---- Element-wise ---- */
 
 enum { GCONV_GPU_CHAIN = 9 /* a node, and the steps of its tail */ };
 
@@ -72,7 +72,7 @@ typedef struct gconv_gpu_operation {
   int32_t code; /* gconv_elementwise (kernels/elementwise.h) */
   float alpha, beta, low, high;
   bool approximate, remainder;
-  int32_t count, chained; /* number of operands; which of them is the result so far; -1: none is */
+  int32_t count, chained; /* number of operands; the operand that is the result so far, -1: none */
   gconv_gpu_operand operand[3];
 } gconv_gpu_operation;
 
@@ -136,7 +136,7 @@ typedef struct gconv_gpu_gather {
 } gconv_gpu_gather;
 GCONV_GPU_JOB(gather)
 
-/* Output index o of an axis gets input index o - before, or what `border` says if that is outside. */
+/* Output o of an axis gets input o - before. If that is outside, `border` says which element it gets. */
 typedef struct gconv_gpu_pad {
   int32_t axes;
   int64_t in[GCONV_GPU_AXES], out[GCONV_GPU_AXES], before[GCONV_GPU_AXES];
@@ -158,7 +158,7 @@ GCONV_BOTH int64_t gconv_gpu_pad_source(const gconv_gpu_pad *job, int32_t axis, 
 /* Fills `height` x `width` elements of each channel from rows of an image, from row `top` and column `left` on. Elements
  * below and to the right of the image are its pixels reflected. */
 typedef struct gconv_gpu_put {
-  const float *from; /* planes of from_rows rows, of which the first is row `first` of the image */
+  const float *from;                               /* planes of from_rows rows; the first is row `first` of the image */
   int64_t first, from_rows, all_height, all_width; /* all: of the image */
   float *to;
   int64_t channels, height, width, top, left;

@@ -29,7 +29,7 @@ static __device__ __forceinline__ void store(const gconv_gpu_product &job, int64
   job.out[(s * job.m + row) * job.n + column] = y;
 }
 
-/* ---- Few rows: a warp makes an element, or 32 neighbours that each thread sums by itself ---- */
+/* ---- Few rows ---- */
 
 /* ACROSS: threads of a warp share the products of one element; else each makes one of 32 neighbouring columns. */
 template <bool ACROSS> __global__ static void __launch_bounds__(THREADS) few_rows(gconv_gpu_product job, int64_t stack) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Resize: fills a table of inputs and weights for each axis, and then sums over all axes at once. The sum over the axis that
- * is resized first is the innermost one, so the bits are those of one axis after the other. */
+ * is resized first is the innermost one, so the bits are as if axes were resized one after the other. */
 #include "graph.cuh"
 
 /* The table of an axis: `count` inputs for each output, their weights, and whether an output is outside. */

@@ -14,7 +14,7 @@ DEVICE float clamped(float x, float low, float high) { /* NaN stays NaN */
   return x > high ? high : x;
 }
 
-/* Returns what the steps make of `v`, the output at `place` of all outputs. */
+/* Applies the steps to `v`, output number `place` of all outputs. */
 DEVICE float follow_sum(const gconv_gpu_tail &tail, float v, int32_t filter, int64_t place) {
   UNROLLED_FOR (int i = 0; i < GCONV_GPU_TAIL; i++) {
     const gconv_gpu_tail_step &s = tail.step[i];
