@@ -155,7 +155,7 @@ class Onnx(NetworkTest):
             ("auto_pad 'SAME', which is not computed", [node("Conv", ["x", "w"], "y", auto_pad="SAME")], {}),
             ("contradicts its 'auto_pad'", [node("Conv", ["x", "w"], "y", auto_pad="SAME_UPPER", pads=[1, 1, 1, 1])], {}),
             ("is not the size of its weights", [node("Conv", ["x", "w"], "y", kernel_shape=[5, 5])], {}),
-            ("'alpha', which is not known", [node("Conv", ["x", "w"], "y", alpha=2.0)], {}),
+            ("'alpha', which gconv does not know", [node("Conv", ["x", "w"], "y", alpha=2.0)], {}),
             ("of another type", [node("Conv", ["x", "w"], "y", group=1.0)], {}),
             ("of another type", [conv, node("LeakyRelu", ["a"], "y", alpha=1)], {}),
             ("has 4 inputs", [node("Conv", ["x", "w", "", "s"], "y")], {}),
