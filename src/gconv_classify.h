@@ -162,6 +162,8 @@ typedef struct gconv_svm_options {
   void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL, or: called often, from any thread, but by one at
                                                                        a time */
   void *user;                                                       /* for progress() */
+  const double *case_weights; /* the cost of an error in a case is multiplied by its weight, above 0; NULL: all are 1 */
+  size_t case_weight_count;   /* 0, or as many as there are cases, in their order */
   uint64_t reserved[4];
 } gconv_svm_options;
 
@@ -184,6 +186,10 @@ typedef struct gconv_svm_info {
   double objective;                /* for training: the sum over pairs; NAN in a model that was read */
   size_t bounded_count;            /* for training: variables at C, over all pairs; 0 in a model that was read */
   bool on_gpu; /* for training: a GPU did it; false where it had too little memory, and in a model that was read */
+  const size_t *class_vectors; /* [class_count]: vectors of each class, which follow each other; NULL of regression */
+  const double *coefficients;  /* as LIBSVM's sv_coef: [class_count - 1][vector_count]; of regression [1][vector_count] */
+  const double *rho;           /* [pair_count]; of regression [1]: taken off the sum over support vectors */
+  const size_t *support; /* [vector_count], for training: the number of each one's case; NULL in a model that was read */
 } gconv_svm_info;
 
 /* How cases that a model was not trained on came out. */

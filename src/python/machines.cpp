@@ -6,6 +6,7 @@ namespace gconv_python {
 
 struct MachineOptions : gconv_svm_options {
   ClassWeights of_classes;
+  nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu> of_cases;
 
   explicit MachineOptions(const nb::dict &given) : gconv_svm_options{}, of_classes(given) {
     bool shrinking = true;
@@ -15,6 +16,9 @@ struct MachineOptions : gconv_svm_options {
     no_shrinking = !shrinking;
     weights = of_classes.all.data();
     weight_count = of_classes.all.size();
+    of_cases = value_of(given, "case_weights", of_cases);
+    case_weights = of_cases.is_valid() ? of_cases.data() : nullptr;
+    case_weight_count = of_cases.is_valid() ? of_cases.size() : 0;
   }
 };
 
@@ -55,6 +59,20 @@ static nb::dict info_of(const Machine &machine) {
   put_notes(*info->notes, result);
   put(result, "features", info->features);
   return result;
+}
+
+/* Returns the case of each support vector, how many each class has, coefficients, and rho, of a model that was trained. */
+static nb::tuple parts(const Machine &machine) {
+  const gconv_svm_info *info = gconv_svm_get_info(machine.it);
+  const size_t count = info->vector_count, rows = info->class_count ? info->class_count - 1 : 1;
+  const size_t pairs = info->class_count ? info->pair_count : 1;
+  if (!info->support)
+    refuse("the model was read from a file, which does not tell the cases of its support vectors");
+  return nb::make_tuple(
+      numpy_of(std::vector<int64_t>(info->support, info->support + count), {count}),
+      numpy_of(std::vector<int64_t>(info->class_vectors, info->class_vectors + info->class_count), {info->class_count}),
+      numpy_of(std::vector<double>(info->coefficients, info->coefficients + rows * count), {rows, count}),
+      numpy_of(std::vector<double>(info->rho, info->rho + pairs), {pairs}));
 }
 
 /* Returns (numbers of classes or None, values, probabilities or None). */
@@ -106,6 +124,7 @@ void add_machines(nb::module_ &module) {
   nb::class_<Machine>(module, "Machine")
       .def("info", &info_of)
       .def("save", &save, nb::arg("path"))
+      .def("parts", &parts)
       .def("predict", &predict, nb::arg("rows"), nb::arg("device"))
       .def("class_values", &class_values);
   module.def("svm_train", &train, nb::arg("options"), nb::arg("dataset"));

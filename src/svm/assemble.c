@@ -37,12 +37,14 @@ static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
       kept[vectors++] = k;
   }
   model->coefficients = kept ? malloc((vectors * rows + 1) * sizeof *model->coefficients) : NULL;
-  if (status == GCONV_OK && (!kept || !model->coefficients))
+  model->support = kept ? malloc((vectors + 1) * sizeof *model->support) : NULL;
+  if (status == GCONV_OK && (!kept || !model->coefficients || !model->support))
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for %zu support vectors", vectors);
   for (size_t i = 0; i < vectors && status == GCONV_OK; i++) {
     for (size_t r = 0; r < rows; r++)
       model->coefficients[r * vectors + i] = all[r * n + kept[i]];
-    status = gconv_svm_cases_copy_row(&model->vectors, &t->cases->rows[t->sorted[kept[i]]]);
+    model->support[i] = t->sorted[kept[i]];
+    status = gconv_svm_cases_copy_row(&model->vectors, &t->cases->rows[model->support[i]]);
   }
   for (size_t k = 0; k < machines && status == GCONV_OK; k++) {
     model->rho[k] = t->solutions[k].rho;

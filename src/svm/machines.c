@@ -61,6 +61,11 @@ static size_t cases_of_pair(const gconv_svm_training *t, size_t pair, size_t *al
   return first;
 }
 
+static double weight_of(const gconv_svm_training *t, size_t number) {
+  const double *weights = t->settings->given.case_weights;
+  return weights ? weights[number] : 1;
+}
+
 static gconv_status make_pair(const gconv_svm_training *t, size_t pair, variables *v) {
   size_t i = t->firsts[pair], j = t->seconds[pair], count, first = cases_of_pair(t, pair, &count);
   GCONV_TRY(make_variables(count, count, v));
@@ -69,8 +74,8 @@ static gconv_status make_pair(const gconv_svm_training *t, size_t pair, variable
     v->members[k] = t->sorted[is_first ? t->begins[i] + k : t->begins[j] + k - first];
     v->member[k] = (uint32_t)k;
     v->numbers[k] = is_first ? 1 : -1;
-    v->numbers[count + k] = is_first ? 0 : -t->costs[j];
-    v->numbers[2 * count + k] = is_first ? t->costs[i] : 0;
+    v->numbers[count + k] = is_first ? 0 : -t->costs[j] * weight_of(t, v->members[k]);
+    v->numbers[2 * count + k] = is_first ? t->costs[i] * weight_of(t, v->members[k]) : 0;
   }
   return GCONV_OK;
 }
@@ -89,11 +94,12 @@ static gconv_status train_pair(const gconv_svm_training *t, size_t pair) {
  * shrinks if the target is below. */
 static gconv_status train_regression(const gconv_svm_training *t) {
   size_t cases = t->count, count = 2 * cases;
-  const double tube = t->settings->given.tube, cost = t->settings->given.cost;
+  const double tube = t->settings->given.tube;
   variables v = {0};
   gconv_status status = make_variables(cases, count, &v);
   for (size_t k = 0; k < cases && status == GCONV_OK; k++) {
-    double target = (double)t->cases->targets[t->sorted[k]];
+    const double target = (double)t->cases->targets[t->sorted[k]];
+    const double cost = t->settings->given.cost * weight_of(t, t->sorted[k]);
     v.members[k] = t->sorted[k];
     v.member[k] = v.member[cases + k] = (uint32_t)k;
     v.numbers[k] = target - tube;
@@ -198,6 +204,11 @@ static gconv_status add_small(small_pairs *all, size_t pair) {
   return GCONV_OK;
 }
 
+/* Whether a block of threads trains a pair of `count` cases: it has one cost for each class. */
+static bool is_small(const gconv_svm_training *t, size_t count) {
+  return !t->settings->given.case_weights && gconv_svm_gpu_takes(t->place.gpu, count);
+}
+
 /* Trains the pairs on the GPU: many small pairs at a time, each by a block of threads; then the large pairs, one by one. */
 static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
   small_pairs all = {.t = t};
@@ -207,7 +218,7 @@ static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
   gconv_status status = all.pairs && all.own ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu pairs", pairs);
   for (size_t k = 0; k < pairs && status == GCONV_OK; k++) {
     cases_of_pair(t, k, &count);
-    if (gconv_svm_gpu_takes(t->place.gpu, count))
+    if (is_small(t, count))
       status = add_small(&all, k);
   }
   GCONV_THEN(status,
@@ -220,7 +231,7 @@ static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
   free(all.own);
   for (size_t k = 0; k < pairs && status == GCONV_OK; k++) {
     cases_of_pair(t, k, &count);
-    if (!gconv_svm_gpu_takes(t->place.gpu, count))
+    if (!is_small(t, count))
       status = train_pair(t, k);
   }
   return status;

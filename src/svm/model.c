@@ -46,6 +46,10 @@ void gconv_svm_model_finish(gconv_svm *model) {
   info->notes = &model->notes;
   info->vector_count = model->vectors.count;
   info->columns = model->vectors.columns;
+  info->class_vectors = info->class_count > 0 ? model->class_vectors : NULL;
+  info->coefficients = model->coefficients;
+  info->rho = model->rho;
+  info->support = model->support;
   info->probabilities = info->type == GCONV_SVM_C_SVC && model->prob_a;
   info->spread = info->type == GCONV_SVM_EPSILON_SVR && model->prob_a ? model->prob_a[0] : 0;
 }
@@ -96,6 +100,7 @@ void gconv_svm_free(gconv_svm *model) {
   gconv_svm_cases_free(&model->vectors);
   gconv_svm_points_free(&model->points);
   free(model->class_vectors);
+  free(model->support);
   free(model->coefficients);
   free(model->rho);
   free(model->prob_a);

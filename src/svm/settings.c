@@ -25,6 +25,14 @@ gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, 
   GCONV_TRY(check_number("cost", o->cost, true));
   GCONV_TRY(check_number("tube", o->tube, false));
   GCONV_TRY(check_number("tolerance", o->tolerance, true));
+  if (o->case_weight_count > 0)
+    GCONV_NEED_AS(o->case_weights, "case_weights");
+  else
+    o->case_weights = NULL;
+  for (size_t i = 0; i < o->case_weight_count; i++)
+    if (!(o->case_weights[i] > 0) || !isfinite(o->case_weights[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the weight of case %zu is %g: it must be a number above 0", i + 1,
+                        o->case_weights[i]);
   if (o->weight_count > 0)
     GCONV_NEED_AS(o->weights, "weights");
   for (size_t i = 0; i < o->weight_count; i++) {

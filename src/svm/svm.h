@@ -193,6 +193,7 @@ struct gconv_svm {
   gconv_svm_range range;    /* range of the columns */
   gconv_svm_cases vectors;  /* support vectors, scaled, sorted by class */
   size_t *class_vectors;    /* owned: the number of vectors of each class; NULL in regression */
+  size_t *support;          /* owned: the case of each vector; NULL in a model that was read */
   double *coefficients;     /* owned: (class_count - 1) x vectors; in regression 1 x vectors */
   double *rho;              /* owned: one for each pair; one in regression */
   double *prob_a, *prob_b;  /* owned: one for each pair; NULL: no probabilities. In regression, prob_a is the spread */

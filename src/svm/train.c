@@ -27,6 +27,9 @@ static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settin
   if (settings->given.type == GCONV_SVM_EPSILON_SVR && (info->class_count > 0 || info->outputs != 1))
     return gconv_fail(GCONV_BAD_ARGUMENT, "regression takes one target a case, which is a number: these have %zu %s",
                       info->outputs, info->class_count > 0 ? "classes" : "targets");
+  if (settings->given.case_weight_count > 0 && settings->given.case_weight_count != info->cases)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there are %zu weights of cases, and %zu cases", settings->given.case_weight_count,
+                      info->cases);
   for (size_t i = 0; i < settings->given.weight_count; i++) {
     bool known = settings->given.type != GCONV_SVM_C_SVC;
     for (size_t c = 0; c < info->class_count; c++)

@@ -243,7 +243,8 @@ FIELDS = {
         "type": ["!99", "!-1"], "kernel": ["!99", "!-1"], "scaling": ["!99", "!-1"], "degree": ["!-1", "!INT32_MIN", "!INT32_MAX"],
         "gamma": ["!NAN", "!-1", "!INFINITY"], "coef0": ["!NAN", "!INFINITY"], "cost": ["!NAN", "!-1", "!INFINITY"], "tube": ["!NAN", "!INFINITY"],
         "tolerance": ["!NAN", "!-1", "!INFINITY"], "cache_bytes": ["1", "UINT64_MAX"], "no_shrinking": ANY, "probabilities": ANY, "seed": ANY,
-        "weights": ["NULL", "!&no_weight"], "weight_count": ["0"], "user": ANY},
+        "weights": ["NULL", "!&no_weight"], "weight_count": ["0"], "user": ANY,
+        "case_weights": ["NULL"], "case_weight_count": ["0", "!1", "!SIZE_MAX"]},
     "gconv_fit": {
         "rows": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "columns": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "bias": ANY,
         "ridge": ["!NAN", "!-1", "!INFINITY"], "whole": ANY, "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"], "max_pixels": ["1"], "sums": TOLD},

@@ -295,21 +295,24 @@ class SVM(Model):
     @classmethod
     def train(cls, inputs: Any, targets: Any = None, *, kernel: Literal["rbf", "linear", "polynomial", "sigmoid"] = "rbf", cost: float = 0.0, gamma: float = 0.0,
               degree: int = 0, coef0: float = 0.0, scaling: str | None = None, regression: bool = False,
-              tube: float | None = None, weights: Mapping[Any, float] | None = None, tolerance: float = 0.0,
-              shrinking: bool = True, cache: int = 0, probabilities: bool = False, seed: int = 0, device: str = "cpu",
-              kind: str | None = None, **data: Any) -> SVM:
+              tube: float | None = None, weights: Mapping[Any, float] | None = None, case_weights: Any = None,
+              tolerance: float = 0.0, shrinking: bool = True, cache: int = 0, probabilities: bool = False, seed: int = 0,
+              device: str = "cpu", kind: str | None = None, **data: Any) -> SVM:
         """Trains on rows x columns and a target for each row, as arrays, or on a table, a path; or, with features=, on the
         pixels of images that masks label, two paths.
 
         kernel: "rbf", "linear", "polynomial" or "sigmoid". cost (0: 1), gamma (0: 1 / columns), degree (0: 3), coef0, tube
             (None: 0.1), tolerance (0: 0.001), shrinking, cache (bytes; 0: 200 MB): as LIBSVM has them. weights: the cost of
-            classes, {"name": 2.0}; others have 1.
+            classes, {"name": 2.0}; others have 1. case_weights: a number above 0 for each case, by which its cost is
+            multiplied.
         scaling: of columns, "none", "symmetric" (-1 to 1), "unit" (0 to 1) or "standard" (mean 0, deviation 1); None: "none",
             of pixels "standard". regression: targets are numbers.
         Further options of data sets are those of gconv.train(); most_cases is 10,000 of pixels."""
         options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
         options["probabilities"] = bool(probabilities)
+        if case_weights is not None:
+            options["case_weights"] = np.ascontiguousarray(case_weights, np.float64)
         return cls(_core.svm_train(options, _svm_data(inputs, targets, kind, scaling, options, data)))
 
     @staticmethod

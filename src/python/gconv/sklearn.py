@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
 
 from ._arrays import host
 from ._errors import ArgumentError, UnsupportedError
@@ -84,7 +84,7 @@ class _Estimator(BaseEstimator):
 # ---- Support vector machines ----
 
 class _Machine(_Estimator):
-    def _fit(self, X, targets, **options):
+    def _fit(self, X, targets, sample_weight, **options):
         if self.gamma == "scale":
             variance = X.var(dtype=np.float64)
             gamma = 1 / (X.shape[1] * variance) if variance != 0 else 1.0
@@ -94,10 +94,45 @@ class _Machine(_Estimator):
             raise ValueError(f"gamma={self.gamma!r}: it is 'scale', 'auto' or a number above 0")
         if self.C <= 0 or self.tol <= 0:
             raise ValueError(f"C={self.C!r}, tol={self.tol!r}: both are above 0")
-        self.machine_ = SVM.train(X, targets, kernel=_choose("kernel", self.kernel, _KERNELS), cost=self.C, gamma=gamma,
-                                  degree=self.degree, coef0=self.coef0, tolerance=self.tol, shrinking=self.shrinking,
-                                  cache=int(self.cache_size * 2 ** 20), device=self.device, **options)
+        weights, kept = None, np.arange(len(X))
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            kept = np.flatnonzero(weights > 0)
+            self._check_weighed(targets, targets[kept])
+            X, targets, weights = X[kept], targets[kept], weights[kept]
+        self.machine_ = SVM.train(X, targets, kernel=_choose("kernel", self.kernel, _KERNELS), cost=min(self.C, 1e100),
+                                  gamma=gamma, degree=self.degree, coef0=self.coef0, tolerance=self.tol,
+                                  shrinking=self.shrinking, cache=int(self.cache_size * 2 ** 20), device=self.device,
+                                  case_weights=weights, **options)
+        found, counts, coefficients, rho = self.machine_._model.parts()
+        self.support_, self.support_vectors_ = kept[found], X[found]
+        self.n_support_ = counts if len(counts) else np.array([len(found)])
+        sign = -1 if len(counts) == 2 else 1  # of two classes, scikit-learn's values are above 0 for the second
+        self.dual_coef_, self.intercept_ = sign * coefficients, -sign * rho
         return self
+
+    def _check_weighed(self, targets, kept):
+        """Checks that cases with weights above 0 are left, of each class."""
+        if len(kept) == 0:
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        if isinstance(self, ClassifierMixin) and len(np.unique(kept)) < len(self.classes_):
+            left = self.classes_[np.unique(kept)]
+            raise ValueError("Invalid input - all samples with positive weights belong to the same class." if len(left) == 1 else
+                             f"only the classes {left.tolist()} have samples with positive weights, of {self.classes_.tolist()}")
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """The weights of the columns, for each pair of classes, of a linear kernel."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        ends, vectors, pairs = np.cumsum([0, *self.n_support_]), self.support_vectors_, []
+        parts = [slice(*pair) for pair in zip(ends, ends[1:])]
+        for i, first in enumerate(parts):
+            for j, second in enumerate(parts[i + 1:], i):  # row j of the coefficients is of the pair with class j + 1
+                pairs.append(self.dual_coef_[j, first] @ vectors[first] + self.dual_coef_[i, second] @ vectors[second])
+        found = np.array(pairs) if pairs else self.dual_coef_ @ vectors
+        found.flags.writeable = False
+        return found
 
 
 class SVC(ClassifierMixin, _Machine):
@@ -122,11 +157,11 @@ class SVC(ClassifierMixin, _Machine):
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: Any, y: Any) -> SVC:
-        """Trains on rows, and a label for each."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
+        """Trains on rows, and a label for each. C of a row is multiplied by its sample_weight; rows of 0 are left out."""
         _choose("decision_function_shape", self.decision_function_shape, {"ovr": 0, "ovo": 1})
         X, numbers = self._cases(X, y)
-        return self._fit(X, numbers, classification=True, probabilities=self.probability, seed=_seed(self.random_state),
+        return self._fit(X, numbers, sample_weight, classification=True, probabilities=self.probability, seed=_seed(self.random_state),
                          weights=self._class_weights(numbers))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -181,10 +216,10 @@ class SVR(RegressorMixin, _Machine):
         self.cache_size = cache_size
         self.device = device
 
-    def fit(self, X: Any, y: Any) -> SVR:
-        """Trains on rows, and a number for each."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
+        """Trains on rows, and a number for each. C of a row is multiplied by its sample_weight; rows of 0 are left out."""
         X, targets = self._cases(X, y)
-        return self._fit(X, targets, regression=True, tube=self.epsilon)
+        return self._fit(X, targets, sample_weight, regression=True, tube=self.epsilon)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The number of each row."""
