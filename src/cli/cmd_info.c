@@ -52,7 +52,8 @@ static void print_image(const char *path, const gconv_image *image, const gconv_
   print_bytes("XMP        ", image->xmp_bytes);
   if (image->comment)
     printf("  comment     %zu bytes\n", strlen(image->comment));
-  print_bytes("TIFF tags   places on Earth, spacing, axes:", image->tags_bytes);
+  bool of_fits = strcmp(format->name, "fits") == 0;
+  print_bytes(of_fits ? "header      of FITS:" : "TIFF tags   places on Earth, spacing, axes:", image->tags_bytes);
   if (image->has_nodata)
     printf("  no data     %.9g\n", image->nodata);
   if (image->left_out)

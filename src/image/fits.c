@@ -5,14 +5,16 @@
  * frames. The first row of the file is the first row of the image, as in arrays of astropy; viewers draw it at the bottom.
  */
 #include "base/nodata.h"
+#include "image/fits_cards.h"
 #include "image/numbers.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { CARD = 80, BLOCK = 2880, MOST_BLOCKS = 4096 /* of a header: 12 MB */, MOST_AXES = 999 };
+enum { CARD = GCONV_FITS_CARD, BLOCK = 2880, MOST_BLOCKS = 4096 /* of a header: 12 MB */, MOST_AXES = 999 };
 
 typedef struct fits_state {
   gconv_numbers_file numbers;
@@ -26,12 +28,12 @@ typedef struct fits_state {
 typedef struct unit {
   bool extension, is_image, is_table; /* is_table: a table of bytes, which may hold a compressed image */
   bool compressed;
-  bool has_places, has_others; /* cards that are left out: of places in the sky; any others */
-  int bits, axes, found;       /* found: axes whose length was read; their cards come in order, and once */
-  size_t points;               /* the product of the axes */
-  uint64_t other, groups;      /* PCOUNT, GCOUNT */
+  int bits, axes, found;  /* found: axes whose length was read; their cards come in order, and once */
+  size_t points;          /* the product of the axes */
+  uint64_t other, groups; /* PCOUNT, GCOUNT */
   int32_t width, height, frames;
   gconv_numbers_file numbers;
+  gconv_fits_cards *cards;
 } unit;
 
 static bool sniff(const uint8_t *bytes, size_t size) {
@@ -76,17 +78,6 @@ static bool take_axis(unit *u, int axis, double length) {
   return *to >= 0;
 }
 
-/* Returns whether the card says something of the image that is not read: its unit, the telescope, the exposure ... */
-static bool is_left_out(const char *card) {
-  static const char *const read[] = {"SIMPLE",  "EXTEND", "END",      "EXTNAME", "COMMENT",
-                                     "HISTORY", "DATE",   "CHECKSUM", "DATASUM"};
-  const size_t length = strcspn(card, " =");
-  for (size_t i = 0; i < sizeof read / sizeof *read; i++)
-    if (strlen(read[i]) == length && strncmp(card, read[i], length) == 0)
-      return false;
-  return length > 0 && strncmp(card, "NAXIS", 5) != 0;
-}
-
 static gconv_status take_card(gconv_reader *reader, const char *card, unit *u) {
   double value = 0;
   const bool number = card[8] == '=' && read_number(card, &value);
@@ -119,17 +110,21 @@ static gconv_status take_card(gconv_reader *reader, const char *card, unit *u) {
     u->is_table = strstr(card, "'BINTABLE") != NULL;
   } else if (is_key(card, "ZIMAGE"))
     u->compressed = true;
-  else if (is_key(card, "CTYPE1"))
-    u->has_places = true;
-  else if (is_left_out(card))
-    u->has_others = true;
-  return GCONV_OK;
+  return gconv_fits_add_card(u->cards, card);
 }
 
 /* Reads a header up to its last block. */
 static gconv_status read_header(gconv_reader *reader, unit *u) {
   char block[BLOCK + 1], card[CARD + 1] = "";
-  *u = (unit){.is_image = true, .points = 1, .groups = 1, .width = 1, .height = 1, .frames = 1, .numbers = {.scale = 1}};
+  gconv_fits_free_cards(u->cards);
+  *u = (unit){.is_image = true,
+              .points = 1,
+              .groups = 1,
+              .width = 1,
+              .height = 1,
+              .frames = 1,
+              .numbers = {.scale = 1},
+              .cards = u->cards};
   bool ended = false;
   for (int blocks = 0; !ended; blocks++) {
     if (blocks == MOST_BLOCKS)
@@ -169,8 +164,18 @@ static bool has_image(const unit *u) {
   return u->is_image && u->axes > 0 && u->points > 0;
 }
 
-/* Finds the image that is wanted: the first, or the one of reader->member. */
-static gconv_status find_image(gconv_reader *reader, unit *u) {
+/* Adds the cards of the first header to those of the image. */
+static gconv_status add_first(gconv_reader *reader, unit *u, const gconv_fits_cards *first) {
+  bool added;
+  GCONV_TRY(gconv_fits_add_first(u->cards, first, &added));
+  if (!added)
+    gconv_reader_lose(reader, "the first header of FITS");
+  return GCONV_OK;
+}
+
+/* Finds the image that is wanted: the first, or the one of reader->member. If the file begins with a header alone, as
+ * those of telescopes do, `first` gets its cards. */
+static gconv_status find_image(gconv_reader *reader, unit *u, gconv_fits_cards *first) {
   int64_t wanted = 0, found = 0;
   const char *name = reader->source->name;
   if (reader->member)
@@ -183,7 +188,11 @@ static gconv_status find_image(gconv_reader *reader, unit *u) {
                         "funpack IN (CFITSIO)",
                         name);
     if (has_image(u) && found++ == wanted)
-      return GCONV_OK;
+      return add_first(reader, u, first);
+    if (!u->extension && !has_image(u)) {
+      *first = *u->cards;
+      *u->cards = (gconv_fits_cards){0};
+    }
     const uint8_t *bytes;
     size_t got;
     GCONV_TRY(gconv_source_skip(reader->source, bytes_of(u)));
@@ -198,8 +207,10 @@ static gconv_status open_fits(gconv_reader *reader) {
   GCONV_TRY(gconv_format_state(sizeof(fits_state), "a FITS", &reader->state));
   fits_state *state = reader->state;
   gconv_image *header = &reader->header;
-  unit u;
-  GCONV_TRY(find_image(reader, &u));
+  GCONV_ENDED_BY(gconv_fits_free_cards) gconv_fits_cards first = {0};
+  GCONV_ENDED_BY(gconv_fits_free_cards) gconv_fits_cards cards = {0};
+  unit u = {.cards = &cards};
+  GCONV_TRY(find_image(reader, &u, &first));
   if (u.other > 0 || u.groups != 1)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: its image has random groups, which are not read here", reader->source->name);
   if (u.frames < 1)
@@ -212,10 +223,7 @@ static gconv_status open_fits(gconv_reader *reader) {
   gconv_numbers_set_type(&state->numbers, header);
   const uint64_t bytes = u.points * u.numbers.element.bytes;
   state->after = reader->source->position + bytes_of(&u);
-  if (u.has_places)
-    gconv_reader_lose(reader, "the header of FITS, with places in the sky (WCS)");
-  else if (u.has_others)
-    gconv_reader_lose(reader, "the header of FITS, such as its unit");
+  GCONV_TRY(gconv_fits_keep_cards(reader, &cards));
   return gconv_reader_expect(reader, bytes);
 }
 
@@ -289,6 +297,7 @@ static gconv_status start(gconv_writer *writer) {
     GCONV_TRY(put_number(writer, "BSCALE", 1));
     GCONV_TRY(put_number(writer, "BZERO", 32768));
   }
+  GCONV_TRY(gconv_fits_write_cards(writer));
   GCONV_TRY(put_card(writer, "END", ""));
   return fill_block(writer, gconv_sink_position(writer->sink), ' ');
 }
@@ -363,6 +372,7 @@ const gconv_format gconv_format_fits = {
     .plain = true,
     .number = true,
     .members = true,
+    .metadata = GCONV_HOLDS_CARDS,
     .sniff = sniff,
     .open = open_fits,
     .look_behind = look_behind,

@@ -94,6 +94,10 @@ enum {
 /* One more kind of metadata: tags of TIFF (gconv_image.tags), and the number that stands for no data. */
 enum { GCONV_HOLDS_TAGS = 128 };
 
+/* Or cards of a FITS (gconv_image.tags begins with GCONV_FITS_MARK). */
+enum { GCONV_HOLDS_CARDS = 256 };
+#define GCONV_FITS_MARK "FITS\r\n\0"
+
 struct gconv_format {
   gconv_format_info info;
   bool alpha;   /* 2 and 4 channels can be written; unless `plain`, readers of the file take the last for alpha */

@@ -131,13 +131,17 @@ static const metadata_kind metadata_kinds[] = {
     {GCONV_HOLDS_RESOLUTION, "the resolution", false, 0, 0},
     {GCONV_HOLDS_ICC, "the ICC profile", false, AT(icc), AT(icc_bytes)},
     {GCONV_HOLDS_TAGS, "tags of TIFF (places on Earth, spacing, axes)", true, AT(tags), AT(tags_bytes)},
+    {GCONV_HOLDS_CARDS, "the header of FITS (places in the sky, unit, exposure)", false, AT(tags), AT(tags_bytes)},
 };
 enum { METADATA_KINDS = sizeof metadata_kinds / sizeof metadata_kinds[0] };
 
 static bool has(const gconv_image *header, const metadata_kind *kind) {
   if (kind->held == GCONV_HOLDS_RESOLUTION)
     return (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0) || header->unitless_x > 0;
-  return *(void *const *)(const void *)((const char *)header + kind->bytes) != NULL;
+  bool of_fits =
+      header->tags_bytes >= sizeof GCONV_FITS_MARK && !memcmp(header->tags, GCONV_FITS_MARK, sizeof GCONV_FITS_MARK);
+  return kind->held != (of_fits ? GCONV_HOLDS_TAGS : GCONV_HOLDS_CARDS) &&
+         *(void *const *)(const void *)((const char *)header + kind->bytes) != NULL;
 }
 
 static void drop(gconv_image *header, const metadata_kind *kind) {
@@ -161,6 +165,7 @@ static bool exif_has_resolution(const gconv_image *header, int held) {
 
 /* Removes metadata that are not in `held` from the header. A warning says so, once for all files of a run. */
 static void drop_metadata(const gconv_format *format, int held, bool said, gconv_image *header) {
+  static const char *const between[] = {", ", " and "};
   const metadata_kind *dropped[METADATA_KINDS];
   char names[160] = "";
   int count = 0;
@@ -174,10 +179,7 @@ static void drop_metadata(const gconv_format *format, int held, bool said, gconv
       dropped[count++] = kind;
   }
   for (int i = 0; i < count; i++)
-    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
-             i == 0           ? ""
-             : i + 1 == count ? " and "
-                              : ", ",
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i == 0 ? "" : between[i + 1 == count],
              dropped[i]->name);
   bool several = count > 1 || (count > 0 && dropped[0]->several);
   if (count > 0 && said)

@@ -3,6 +3,7 @@
 #include "base/arguments.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "image/metadata.h"
 #include "image/rows.h"
 #include "volume/holes.h"
 
@@ -121,6 +122,7 @@ static gconv_status prepare(passage *p, const char *output, const gconv_options 
   GCONV_TRY(gconv_image_allocate(&p->window));
   GCONV_TRY(gconv_image_allocate(&p->slab));
   p->window.frames = 0;
+  gconv_metadata_lend(&header, &p->like);
   header.pixels_per_metre_x = header.width == p->like.width ? p->like.pixels_per_metre_x : 0;
   header.pixels_per_metre_y = header.height == p->like.height ? p->like.pixels_per_metre_y : 0;
   return gconv_row_writer_open(output, &write, &header, &p->writer);

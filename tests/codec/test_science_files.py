@@ -110,9 +110,9 @@ class Files(CommandTest):
         made, said = self.read("a.fits", file)
         np.testing.assert_array_equal(made, first)
         self.assertIn("only its first image is read", said)
-        self.assertIn("WCS", said)
+        self.assertIn("the header of FITS (places in the sky, unit, exposure) is left out: npy", said)
         np.testing.assert_array_equal(self.read("a.fits:2")[0], second)
-        self.assertIn("such as its unit", self.read("u.fits", unit(first, BUNIT="'Jy'"))[1])
+        self.assertIn("the header of FITS", self.read("u.fits", unit(first, BUNIT="'Jy'"))[1])
         self.assertEqual(self.read("v.fits", unit(first, BSCALE="2", EXTEND="T"))[1], "")
         table = unit(self.numbers("u1", (5, 6)), "BINTABLE", ZIMAGE="T")
         self.assertIn("funpack", self.gconv("info", self.file("z.fits", unit(None) + table), status=1).stderr)
@@ -136,6 +136,30 @@ class Files(CommandTest):
                 self.assertEqual((self.folder / "b.fits").stat().st_size % 2880, 0)
                 if fits:
                     np.testing.assert_array_equal(fits.getdata(self.folder / "b.fits"), want)
+
+    def cards(self, name):
+        text = (self.folder / name).read_bytes()[:28800].decode("latin1")
+        cards = [text[at:at + 80] for at in range(0, len(text), 80)]
+        return [card.split("/")[0].rstrip() for card in cards[:cards.index("END".ljust(80))]]
+
+    def test_the_header_of_fits_is_kept(self):
+        first = unit(None, EXTEND="T", TELESCOP="'HST'", OBJECT="'M31'")
+        image = unit(self.numbers("f4", (6, 8)), "IMAGE", OBJECT="'M32'", CTYPE1="'RA---TAN'", CRPIX1="4", DATAMAX="7",
+                     CHECKSUM="'x'", BUNIT="'adu'")
+        (self.folder / "a.fits").write_bytes(first + image)
+        said = self.gconv("-i", "a.fits", "-f", "identity", "-o", "b.fits").stderr
+        self.assertIn("DATAMIN and DATAMAX are left out", said)
+        kept = [card[:8].rstrip() for card in self.cards("b.fits")]
+        self.assertEqual(kept, ["SIMPLE", "BITPIX", "NAXIS", "NAXIS1", "NAXIS2", "TELESCOP", "OBJECT", "CTYPE1", "CRPIX1", "BUNIT"])
+        self.assertIn("M32", "".join(self.cards("b.fits")))
+        said = self.gconv("-i", "a.fits", "-f", "identity", "--stride", "2", "-o", "c.fits").stderr
+        self.assertIn("places in the sky (WCS) are left out", said)
+        self.assertFalse([card for card in self.cards("c.fits") if card.startswith(("CTYPE", "CRPIX"))])
+        (self.folder / "cube.fits").write_bytes(unit(self.numbers("f4", (3, 6, 8)), OBJECT="'M33'", CTYPE3="'FREQ'"))
+        self.gconv("volume", "cube.fits", "-f", "gaussian:sigma=1", "-o", "d.fits")
+        self.assertIn("CTYPE3", "".join(self.cards("d.fits")))
+        if fits:
+            fits.open(self.folder / "b.fits").verify("exception")
 
     def test_nifti(self):
         for code in NIFTI:
