@@ -3,14 +3,15 @@
  * integer: u8 images and filters of small integers (Sobel, Laplacian, binomials), in 16-bit arithmetic.
  *
  * Taps are integers times a power of two. Sums of bytes times such taps are exact in float32, so that sums of integers give
- * the same bits (problem.h). Here an instruction multiplies two bytes by two taps and adds the products, for as many outputs
- * as a vector has words of 16 bits:
+ * the same bits (problem.h). Here an instruction multiplies two neighbouring bytes by two taps and adds the products, for as
+ * many outputs as a vector has words of 16 bits. Outputs at even and at odd places have a vector each:
  *
- *     row a, from the first tap on      a0 a1 a2 a3 ..
- *     row b, from the second tap on     b0 b1 b2 b3 ..      interleaved: a0 b0 a1 b1 a2 b2 ..
- *                                                           times        t  u  t  u  t  u  ..  ->  sums of 16 bits
+ *     bytes of a row, from a tap on       a0 a1  a2 a3  a4 a5 ..
+ *     times, for outputs 0, 2, 4 ..       t1 t2  t1 t2  t1 t2 ..  ->  sums of 16 bits
+ *     times, for outputs 1, 3, 5 ..       t0 t1  t0 t1  t0 t1 ..  ->  sums of 16 bits
  *
- * The two taps may lie anywhere. Taps that are 0 are left out. For the same outputs, the algorithm direct needs two
+ * So such a unit of one load has up to three taps of grey images. Neighbouring taps of RGB are not on neighbouring bytes:
+ * there, each tap is a unit, t 0 and 0 t. Taps that are 0 are left out. For the same outputs, the algorithm direct needs two
  * multiply-adds of float32 vectors a tap, and it converts samples to floats and back.
  *
  * Sums wrap around modulo 2^16. They begin at `low`, the amount by which they can fall below 0. So the complete sum is in 0
@@ -45,31 +46,46 @@ enum {
   PIECES = 8,             /* results of which no sums are kept are made about PIECES * PIECE bytes at a time */
 };
 
-/* ---- Preparation: the taps of a filter in pairs ---- */
+/* ---- Preparation: the taps of a filter in units ---- */
 
-typedef struct integer_pair {
-  int32_t row[2], column[2]; /* where the two taps are in the filter */
-  int16_t taps;              /* the first in the low byte, the second in the high byte; 0 if there is none */
-} integer_pair;
+/* Taps of two neighbouring bytes, the first tap in the low byte: for an output at an even place and for the next output. */
+typedef struct integer_taps {
+  int16_t even, odd;
+} integer_taps;
+
+typedef struct integer_unit {
+  int32_t row, column; /* the place in the filter of the first tap of `even` */
+  integer_taps taps;
+} integer_unit;
 
 typedef struct integer_filter {
   float unit;
   int32_t low, most; /* how far sums can fall below 0, and the largest sum */
-  int32_t count;     /* pairs of taps, or, in two steps, of the row's taps */
+  int32_t count;     /* units of taps, or, in two steps, of the row's taps */
   int32_t down;      /* in two steps: taps of the column that are not 0; 0: one step */
   integer_quotient quotient;
   uint16_t fill[1]; /* padding */
-} integer_filter;   /* its pairs follow in memory, then its column: each tap is the first of a pair */
+} integer_filter;   /* its units follow in memory, then its column: each tap is `even` of a unit */
 
-/* cost_of_one() and cost_of_two() return the cost of a filter in one and in two steps, in instructions for 64 samples. One
- * step takes 8 for each pair of taps. Two steps take 8 for each pair of the row. Each tap of the column takes 4, and about
- * 2 for waits for the L2 cache. Keeping the rows between the steps takes another 8. */
+/* Returns how far neighbouring taps of a row are apart, in bytes. */
+static size_t step_of(const gconv_problem *problem) {
+  return (size_t)problem->dilation_x * (size_t)problem->channels;
+}
+
+/* Returns about how many units `taps` taps take in rows of `columns` places. */
+static double units_of(const gconv_problem *problem, double taps) {
+  return step_of(problem) > 1 ? taps : fmin(taps, ceil(taps / problem->columns) * (problem->columns / 2 + 1));
+}
+
+/* cost_of_one() and cost_of_two() return the cost of a filter in one and in two steps, in instructions for 64 samples. A
+ * unit takes 4. In two steps, each tap of the column takes 4, and about 2 for waits for the L2 cache. Keeping the rows
+ * between the steps takes another 8. */
 static double cost_of_one(const gconv_problem *problem) {
-  return 8 * ceil((double)problem->structure.nonzero_taps / problem->filters / 2);
+  return 4 * units_of(problem, (double)problem->structure.nonzero_taps / problem->filters);
 }
 
 static double cost_of_two(const gconv_problem *problem) {
-  return 8 * ceil(problem->columns / 2.0) + 6.0 * problem->rows + 8;
+  return 4 * units_of(problem, problem->columns) + 6.0 * problem->rows + 8;
 }
 
 /* Returns whether a filter is a column times a row, of rank 1, and two steps cost less. */
@@ -80,7 +96,7 @@ static bool goes_in_two(const gconv_problem *problem) {
 static size_t filter_bytes(const gconv_problem *problem) {
   size_t taps = (size_t)problem->rows * (size_t)problem->columns;
   taps = taps < MOST_WEIGHT ? taps : MOST_WEIGHT;
-  return sizeof(integer_filter) + taps * sizeof(integer_pair);
+  return sizeof(integer_filter) + taps * sizeof(integer_unit);
 }
 
 static const integer_filter *filter_at(const gconv_execution *execution, int32_t k) {
@@ -88,35 +104,61 @@ static const integer_filter *filter_at(const gconv_execution *execution, int32_t
   return (const void *)(prepared + (size_t)k * filter_bytes(execution->problem));
 }
 
-static const integer_pair *pairs_of(const integer_filter *filter) {
+static const integer_unit *units_in(const integer_filter *filter) {
   return (const void *)(filter + 1);
 }
 
-/* Returns whether sums of two taps stay within 16 bits, so that they can form a pair. */
-static bool go_together(int32_t a, int32_t b) {
-  int32_t above = (a > 0 ? a : 0) + (b > 0 ? b : 0), below = (a < 0 ? -a : 0) + (b < 0 ? -b : 0);
-  return above <= MOST_PAIR_WEIGHT && below <= MOST_PAIR_WEIGHT;
+static int32_t integer_of(float tap, float unit) {
+  return (int32_t)rintf(tap / unit);
 }
 
-/* Adds a tap to the last pair, or begins another one. */
-static void add_tap(integer_filter *filter, integer_pair *pairs, bool *open, int32_t tap, int32_t r, int32_t s) {
-  integer_pair *last = &pairs[filter->count - *open];
-  if (*open && go_together(last->taps, tap)) {
-    last->row[1] = r;
-    last->column[1] = s;
-    last->taps = (int16_t)((last->taps & 255) | tap * 256);
-    *open = false;
-    return;
+/* Returns a word of two taps. */
+static int16_t word_of(int32_t first, int32_t second) {
+  return (int16_t)(uint16_t)((first & 255) | (second & 255) << 8);
+}
+
+/* A row of a filter: taps are integers times unit * divisor. */
+typedef struct integer_row {
+  const float *taps;
+  float unit;
+  int32_t divisor, count;
+} integer_row;
+
+/* Returns the integer of tap s, which is 0 outside of the row. */
+static int32_t tap_at(const integer_row *row, int32_t s) {
+  return s < 0 || s >= row->count ? 0 : integer_of(row->taps[s], row->unit) / row->divisor;
+}
+
+/* Returns the place of the first tap from `s` on that is not 0, or the number of taps. */
+static int32_t next_tap(const integer_row *row, int32_t s) {
+  while (s < row->count && tap_at(row, s) == 0)
+    s++;
+  return s;
+}
+
+/* Returns whether all sums of two products of neighbouring taps stay within 16 bits, so that the taps can share units. */
+static bool go_together(const integer_row *row) {
+  bool fit = true;
+  for (int32_t s = 1; s < row->count; s++) {
+    const int32_t a = tap_at(row, s - 1), b = tap_at(row, s);
+    fit = fit && (a > 0 ? a : 0) + (b > 0 ? b : 0) <= MOST_PAIR_WEIGHT && (a < 0 ? -a : 0) + (b < 0 ? -b : 0) <= MOST_PAIR_WEIGHT;
   }
-  pairs[filter->count++] = (integer_pair){{r, r}, {s, s}, (int16_t)tap};
-  *open = true;
+  return fit;
 }
 
-/* Clears the second byte of single taps, into which their sign extends. */
-static void clear_signs(const integer_filter *filter, integer_pair *pairs) {
-  for (int32_t i = 0; i < filter->count; i++)
-    if (pairs[i].row[0] == pairs[i].row[1] && pairs[i].column[0] == pairs[i].column[1])
-      pairs[i].taps &= 255;
+/* Adds the units of row r of a filter. If taps share units, a unit at place s has the taps s and s + 1 for outputs at even
+ * places, s - 1 and s for the others. Each unit is the last one of a tap, so there are no more units than taps. */
+static void add_units(integer_filter *filter, integer_unit *units, const integer_row *row, size_t step, int32_t r) {
+  const bool together = step == 1 && go_together(row);
+  int32_t even = 0, odd = 0; /* the taps before these have their units */
+  while ((odd = next_tap(row, odd)) < row->count) {
+    even = next_tap(row, even);
+    const int32_t s = odd < even ? odd + 1 : odd, here = tap_at(row, s);
+    const integer_taps taps = {word_of(here, together ? tap_at(row, s + 1) : 0), word_of(together ? tap_at(row, s - 1) : 0, here)};
+    units[filter->count++] = (integer_unit){r, s, taps};
+    even = even > s + 1 + together ? even : s + 1 + together;
+    odd = s + 1;
+  }
 }
 
 /* Integers whose unit is a power of two above 1 become larger integers with the unit 1, if these are still small: their sums
@@ -143,20 +185,6 @@ static float begin_filter(const gconv_problem *problem, const float *weights, in
   return integers.unit;
 }
 
-static int32_t integer_of(float tap, float unit) {
-  return (int32_t)rintf(tap / unit);
-}
-
-static void prepare_filter(const gconv_problem *problem, const float *taps, float unit, integer_filter *filter,
-                           integer_pair *pairs) {
-  bool open = false;
-  for (int32_t r = 0; r < problem->rows; r++)
-    for (int32_t s = 0; s < problem->columns; s++, taps++)
-      if (*taps != 0)
-        add_tap(filter, pairs, &open, integer_of(*taps, unit), r, s);
-  clear_signs(filter, pairs);
-}
-
 /* Returns the largest number that divides all integers of a row, or 0 if they are all 0. */
 static int32_t divisor_of(const float *row, int32_t count, float unit) {
   int32_t divisor = 0;
@@ -169,26 +197,20 @@ static int32_t divisor_of(const float *row, int32_t count, float unit) {
   return divisor;
 }
 
-/* Does what prepare_filter() does, for a filter that is a column times a row. The row is the filter's first row that is not
- * 0, divided by its greatest common divisor. */
+/* Prepares a filter that is a column times a row, for two steps. The row is the filter's first row that is not 0, divided by
+ * its greatest common divisor. */
 static void prepare_steps(const gconv_problem *problem, const float *taps, float unit, integer_filter *filter,
-                          integer_pair *pairs) {
+                          integer_unit *units) {
   const int32_t columns = problem->columns;
-  const float *row = taps;
-  int32_t divisor, pivot = 0;
-  bool open = false;
-  while ((divisor = divisor_of(row, columns, unit)) == 0)
-    row += columns;
-  for (int32_t s = 0; s < columns; s++)
-    if (row[s] != 0) {
-      pivot = s;
-      add_tap(filter, pairs, &open, integer_of(row[s], unit) / divisor, 0, s);
-    }
-  clear_signs(filter, pairs);
+  integer_row row = {taps, unit, 0, columns};
+  while ((row.divisor = divisor_of(row.taps, columns, unit)) == 0)
+    row.taps += columns;
+  const int32_t pivot = next_tap(&row, 0);
+  add_units(filter, units, &row, step_of(problem), 0);
   for (int32_t r = 0; r < problem->rows; r++, taps += columns)
     if (taps[pivot] != 0)
-      pairs[filter->count + filter->down++] = (integer_pair){
-          .row = {r, r}, .taps = (int16_t)(integer_of(taps[pivot], unit) * divisor / integer_of(row[pivot], unit))};
+      units[filter->count + filter->down++] =
+          (integer_unit){.row = r, .taps.even = (int16_t)(integer_of(taps[pivot], unit) / tap_at(&row, pivot))};
 }
 
 static size_t prepared_floats(const gconv_problem *problem) {
@@ -198,13 +220,13 @@ static size_t prepared_floats(const gconv_problem *problem) {
 static gconv_status prepare(const gconv_problem *problem, const float *weights, float *prepared) {
   for (int32_t k = 0; k < problem->filters; k++) {
     void *filter = (char *)prepared + (size_t)k * filter_bytes(problem);
-    void *pairs = (integer_filter *)filter + 1;
+    void *units = (integer_filter *)filter + 1;
     const float *taps = weights + (size_t)k * (size_t)problem->rows * (size_t)problem->columns;
     const float unit = begin_filter(problem, weights, k, filter);
     if (goes_in_two(problem))
-      prepare_steps(problem, taps, unit, filter, pairs);
-    else
-      prepare_filter(problem, taps, unit, filter, pairs);
+      prepare_steps(problem, taps, unit, filter, units);
+    for (int32_t r = 0; r < problem->rows && !goes_in_two(problem); r++)
+      add_units(filter, units, &(integer_row){taps + r * problem->columns, unit, 1, problem->columns}, step_of(problem), r);
   }
   return GCONV_OK;
 }
@@ -213,10 +235,10 @@ static gconv_status prepare(const gconv_problem *problem, const float *weights, 
 
 /* The arguments of the sums of one filter. */
 typedef struct integer_sum {
-  const uint8_t **sources; /* two for each pair: where the samples under the taps begin, for the current output row */
-  int16_t *taps;
+  const uint8_t **sources; /* one for each unit: where its bytes begin, for the current output row */
+  integer_taps *taps;
   size_t count;
-  bool down;      /* sources are rows of sums, one for each tap */
+  bool down;      /* sources are rows of sums, one for each tap; the taps are `even` */
   uint16_t low;   /* by how much the sums are too large */
   uint16_t begin; /* the number with which sums begin: `low`, and what rounding adds */
   float unit;     /* for sums that become floats */
@@ -228,16 +250,37 @@ typedef struct integer_sum {
   uint16_t factor, half; /* without `wrap`: of an integer_quotient, or 0 */
 } integer_sum;
 
-/* Calls a function of the template. It gets a small number of pairs as a constant, so that compilers unroll its loop. */
-#define BY_PAIRS(function, sum, ...)                                                                                        \
+/* Calls a function of the template. It gets a number of units up to MOST_FEW as a constant, so that compilers unroll its
+ * loop. */
+#define BY_UNITS(function, sum, ...)                                                                                        \
   ((sum)->down         ? function(sum, DOWN, __VA_ARGS__)                                                                   \
    : (sum)->count == 1 ? function(sum, 1, __VA_ARGS__)                                                                      \
    : (sum)->count == 2 ? function(sum, 2, __VA_ARGS__)                                                                      \
    : (sum)->count == 3 ? function(sum, 3, __VA_ARGS__)                                                                      \
    : (sum)->count == 4 ? function(sum, 4, __VA_ARGS__)                                                                      \
    : (sum)->count == 5 ? function(sum, 5, __VA_ARGS__)                                                                      \
+   : (sum)->count == 6 ? function(sum, 6, __VA_ARGS__)                                                                      \
+   : (sum)->count == 9 ? function(sum, 9, __VA_ARGS__)                                                                      \
                        : function(sum, (sum)->count, __VA_ARGS__))
-enum { DOWN = 0 }; /* in place of the number of pairs: the taps are those of a column, on rows of sums */
+enum { DOWN = 0, MOST_FEW = 9 }; /* DOWN, in place of the number of units: the taps are those of a column, on rows of sums */
+
+typedef struct integer_few {
+  const uint8_t *sources[MOST_FEW];
+  integer_taps taps[MOST_FEW];
+} integer_few;
+
+/* Returns a copy of a sum, with its sources and taps in *few if they are few. So the compiler knows that stores of results do
+ * not change them. */
+static inline integer_sum copy_of(const integer_sum *sum, const size_t units, integer_few *few) {
+  integer_sum copy = *sum;
+  if (units == DOWN || units > MOST_FEW)
+    return copy;
+  memcpy(few->sources, sum->sources, units * sizeof *few->sources);
+  memcpy(few->taps, sum->taps, units * sizeof *few->taps);
+  copy.sources = few->sources;
+  copy.taps = few->taps;
+  return copy;
+}
 
 #define TEMPLATE "integer_template.h"
 #include "each_isa.h"
@@ -246,7 +289,7 @@ enum { DOWN = 0 }; /* in place of the number of pairs: the taps are those of a c
  * has sums along input rows, and `line` is one input row. For each filter follow its sums of a piece, and an integer_sum
  * with its sources and taps. The columns of a span come last. */
 typedef struct places {
-  size_t row, ring_rows, piece, stride, pairs; /* bytes of a row; rows; pixels and floats of a piece; pairs of a filter */
+  size_t row, ring_rows, piece, stride, units; /* bytes of a row; rows; pixels and floats of a piece; units of a filter */
   size_t line, sums, filters, sources, taps, columns, end;
 } places;
 
@@ -255,7 +298,7 @@ static places places_of(const gconv_problem *problem) {
   places at = {.ring_rows = (size_t)(problem->rows - 1) * (size_t)problem->dilation_y + 1,
                .piece = PIECE / (size_t)problem->channels / unit * unit,
                .stride = PIECE,
-               .pairs = (filter_bytes(problem) - sizeof(integer_filter)) / sizeof(integer_pair)};
+               .units = (filter_bytes(problem) - sizeof(integer_filter)) / sizeof(integer_unit)};
   /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
   const size_t line = gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels + SLACK, 64) | 64;
   const size_t samples = (size_t)problem->out_width * (size_t)problem->channels;
@@ -264,8 +307,8 @@ static places places_of(const gconv_problem *problem) {
   at.sums = at.line + (goes_in_two(problem) ? line : 0);
   at.filters = at.sums + filters * at.stride * sizeof(float);
   at.sources = at.filters + gconv_round_up(filters * sizeof(integer_sum), GCONV_ALIGNMENT);
-  at.taps = at.sources + filters * 2 * at.pairs * sizeof(uint8_t *);
-  at.columns = gconv_round_up(at.taps + filters * at.pairs * sizeof(int16_t), GCONV_ALIGNMENT);
+  at.taps = at.sources + filters * at.units * sizeof(uint8_t *);
+  at.columns = gconv_round_up(at.taps + filters * at.units * sizeof(integer_taps), GCONV_ALIGNMENT);
   at.end = at.columns + (size_t)gconv_reach(problem) * sizeof(int64_t);
   return at;
 }
@@ -297,8 +340,8 @@ static void begin_filters(walk *w, uint8_t *memory) {
   for (int32_t k = 0; k < problem->filters; k++) {
     const integer_filter *filter = filter_at(w->execution, k);
     integer_sum *sum = &w->filters[k];
-    *sum = (integer_sum){.sources = (void *)(memory + w->at.sources + (size_t)k * 2 * w->at.pairs * sizeof(uint8_t *)),
-                         .taps = (void *)(memory + w->at.taps + (size_t)k * w->at.pairs * sizeof(int16_t)),
+    *sum = (integer_sum){.sources = (void *)(memory + w->at.sources + (size_t)k * w->at.units * sizeof(uint8_t *)),
+                         .taps = (void *)(memory + w->at.taps + (size_t)k * w->at.units * sizeof(integer_taps)),
                          .count = (size_t)filter->count,
                          .low = (uint16_t)filter->low,
                          .unit = filter->unit,
@@ -317,52 +360,48 @@ static void begin_filters(walk *w, uint8_t *memory) {
     if (problem->out_type == GCONV_U8 && sum->shift > 0 && !sum->absolute && !sum->wrap && sum->factor == 0)
       sum->begin = (uint16_t)(sum->low + (1 << (sum->shift - 1)) - 1);
     for (int32_t i = 0; i < filter->count; i++)
-      sum->taps[i] = pairs_of(filter)[i].taps;
+      sum->taps[i] = units_in(filter)[i].taps;
   }
 }
 
-/* Divides a filter of two steps: its first pairs become the step along rows, the others the step down the columns. The
+/* Divides a filter of two steps: its first units become the step along rows, the others the step down the columns. The
  * sources along rows never change, as each input row is loaded to the same place. */
 static void begin_steps(walk *w) {
-  const gconv_problem *problem = w->execution->problem;
-  const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels;
   const integer_filter *filter = filter_at(w->execution, 0);
-  const integer_pair *pairs = pairs_of(filter);
+  const integer_unit *units = units_in(filter);
   integer_sum *down = &w->filters[0];
   w->along = *down;
   w->along.begin = 0;
-  for (int32_t i = 0; i < 2 * filter->count; i++)
-    w->along.sources[i] = w->ring + w->at.line + (size_t)pairs[i / 2].column[i % 2] * step;
+  for (int32_t i = 0; i < filter->count; i++)
+    w->along.sources[i] = w->ring + w->at.line + (size_t)units[i].column * step_of(w->execution->problem);
   down->down = true;
-  down->sources += 2 * filter->count;
+  down->sources += filter->count;
   down->taps += filter->count;
   down->count = (size_t)filter->down;
   for (int32_t i = 0; i < filter->down; i++)
-    down->taps[i] = pairs[filter->count + i].taps;
+    down->taps[i] = units[filter->count + i].taps;
 }
 
 /* Points the sources of all filters to the rows under an output row. The first of them is in slot `begin` of the ring. */
 static void find_sources(walk *w, size_t begin) {
   const gconv_problem *problem = w->execution->problem;
-  const size_t step = (size_t)problem->dilation_x * (size_t)problem->channels, each = w->two ? 1 : 2;
   for (int32_t k = 0; k < problem->filters; k++) {
     const integer_filter *filter = filter_at(w->execution, k);
-    const integer_pair *pairs = pairs_of(filter) + (w->two ? filter->count : 0);
-    for (size_t i = 0; i < each * w->filters[k].count; i++) {
-      const integer_pair *pair = &pairs[i / each];
-      size_t slot = begin + (size_t)pair->row[i % each] * (size_t)problem->dilation_y;
+    const integer_unit *units = units_in(filter) + (w->two ? filter->count : 0);
+    for (size_t i = 0; i < w->filters[k].count; i++) {
+      size_t slot = begin + (size_t)units[i].row * (size_t)problem->dilation_y;
       slot = slot < w->at.ring_rows ? slot : slot - w->at.ring_rows;
-      w->filters[k].sources[i] = w->ring + slot * w->at.row + (size_t)pair->column[i % each] * step;
+      w->filters[k].sources[i] = w->ring + slot * w->at.row + (size_t)units[i].column * step_of(problem);
     }
   }
 }
 
 /* Points the sources to the rows under the next output row. */
 static void advance_sources(walk *w) {
-  const size_t ring = w->at.ring_rows * w->at.row, each = w->two ? 1 : 2;
+  const size_t ring = w->at.ring_rows * w->at.row;
   for (int32_t k = 0; k < w->execution->problem->filters; k++) {
     integer_sum *sum = &w->filters[k];
-    for (size_t i = 0; i < each * sum->count; i++) {
+    for (size_t i = 0; i < sum->count; i++) {
       const uint8_t *next = sum->sources[i] + w->at.row;
       sum->sources[i] = next < w->ring + ring ? next : next - ring;
     }

@@ -9,7 +9,8 @@
 #define LOAD_BYTES(p) _mm512_loadu_si512(p)
 #define STORE_BYTES(p, v) _mm512_storeu_si512(p, v)
 #define COUNT_OF(n) ((unsigned)(n))
-/* FIRST_WORDS() and LAST_WORDS() bring the low and the high halves of quarters into the order of the samples. */
+#define EACH_QUARTER(v) _mm512_broadcast_i32x4(v)
+/* FIRST_WORDS() and LAST_WORDS() bring halves of quarters into the order of the samples. */
 #define FIRST_WORDS(low, high) _mm512_permutex2var_epi64(low, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high)
 #define LAST_WORDS(low, high) _mm512_permutex2var_epi64(low, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), high)
 #define OR_BYTES(a, b) _mm512_or_si512(a, b)
@@ -21,6 +22,7 @@
 #define LOAD_BYTES(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define STORE_BYTES(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define COUNT_OF(n) ((int)(n))
+#define EACH_QUARTER(v) _mm256_broadcastsi128_si256(v)
 #define FIRST_WORDS(low, high) _mm256_permute2x128_si256(low, high, 0x20)
 #define LAST_WORDS(low, high) _mm256_permute2x128_si256(low, high, 0x31)
 #define OR_BYTES(a, b) _mm256_or_si256(a, b)
@@ -30,20 +32,20 @@
 
 enum { NAME(BYTES_OF) = 4 * LANES, NAME(WIDTH) = 2 * NAME(BYTES_OF) };
 
-/* Bytes are interleaved by halves of 16 bytes: words[2 * v] and words[2 * v + 1] are the low and the high halves. */
+/* The sums at even places are words[2 * v], those at odd places words[2 * v + 1]. */
 typedef BYTES NAME(words)[4];
 
 GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, size_t x, BYTES *words) {
   UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->begin);
   UNROLL_BY_COUNT for (size_t t = 0; t < count; t++) {
-    const BYTES taps = OF(set1_epi16)(s->taps[t]);
+    const BYTES even = OF(set1_epi16)(s->taps[t].even), odd = OF(set1_epi16)(s->taps[t].odd);
     UNROLL for (int v = 0; v < 2; v++) {
-      BYTES a = LOAD_BYTES(s->sources[2 * t] + x + v * NAME(BYTES_OF));
-      BYTES b = LOAD_BYTES(s->sources[2 * t + 1] + x + v * NAME(BYTES_OF));
-      KEEP(a); /* in registers: else compilers would load them for each of the two halves */
-      KEEP(b);
-      words[2 * v] = OF(add_epi16)(words[2 * v], OF(maddubs_epi16)(OF(unpacklo_epi8)(a, b), taps));
-      words[2 * v + 1] = OF(add_epi16)(words[2 * v + 1], OF(maddubs_epi16)(OF(unpackhi_epi8)(a, b), taps));
+      BYTES bytes = LOAD_BYTES(s->sources[t] + x + v * NAME(BYTES_OF));
+      KEEP(bytes); /* else compilers would load them for each of the two sums */
+      words[2 * v] = OF(add_epi16)(words[2 * v], OF(maddubs_epi16)(bytes, even));
+      words[2 * v + 1] = OF(add_epi16)(words[2 * v + 1], OF(maddubs_epi16)(bytes, odd));
+      KEEP(words[2 * v]); /* else compilers add in another order, for which registers do not suffice */
+      KEEP(words[2 * v + 1]);
     }
   }
 }
@@ -52,7 +54,7 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, siz
 GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, BYTES *words) {
   UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->begin);
   for (size_t t = 0; t < s->count; t++) {
-    const BYTES tap = OF(set1_epi16)(s->taps[t]);
+    const BYTES tap = OF(set1_epi16)(s->taps[t].even);
     const uint8_t *from = s->sources[t] + x * sizeof(uint16_t);
     UNROLL for (int i = 0; i < 4; i++) words[i] =
         OF(add_epi16)(words[i], OF(mullo_epi16)(LOAD_BYTES(from + i * NAME(BYTES_OF)), tap));
@@ -113,8 +115,11 @@ GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
 }
 
 GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const BYTES *words, uint8_t *to) {
-  UNROLL for (int v = 0; v < 2; v++)
-      STORE_BYTES(to + v * NAME(BYTES_OF), OF(packus_epi16)(NAME(level)(s, words[2 * v]), NAME(level)(s, words[2 * v + 1])));
+  const BYTES order = EACH_QUARTER(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+  UNROLL for (int v = 0; v < 2; v++) {
+    const BYTES levels = OF(packus_epi16)(NAME(level)(s, words[2 * v]), NAME(level)(s, words[2 * v + 1]));
+    STORE_BYTES(to + v * NAME(BYTES_OF), OF(shuffle_epi8)(levels, order));
+  }
 }
 
 GCONV_INLINE TARGET void NAME(finish_words)(const integer_sum *s, BYTES *words) {
@@ -123,8 +128,10 @@ GCONV_INLINE TARGET void NAME(finish_words)(const integer_sum *s, BYTES *words) 
 
 GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
   UNROLL for (int v = 0; v < 2; v++) {
-    STORE_BYTES(to + v * NAME(BYTES_OF), FIRST_WORDS(words[2 * v], words[2 * v + 1]));
-    STORE_BYTES(to + v * NAME(BYTES_OF) + NAME(BYTES_OF) / 2, LAST_WORDS(words[2 * v], words[2 * v + 1]));
+    const BYTES low = OF(unpacklo_epi16)(words[2 * v], words[2 * v + 1]);
+    const BYTES high = OF(unpackhi_epi16)(words[2 * v], words[2 * v + 1]);
+    STORE_BYTES(to + v * NAME(BYTES_OF), FIRST_WORDS(low, high));
+    STORE_BYTES(to + v * NAME(BYTES_OF) + NAME(BYTES_OF) / 2, LAST_WORDS(low, high));
   }
 }
 
@@ -133,6 +140,7 @@ GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
 #undef LOAD_BYTES
 #undef STORE_BYTES
 #undef COUNT_OF
+#undef EACH_QUARTER
 #undef FIRST_WORDS
 #undef LAST_WORDS
 #undef OR_BYTES
@@ -148,10 +156,10 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, siz
   for (int i = 0; i < NAME(WIDTH); i++)
     words[i] = s->begin;
   for (size_t t = 0; t < count; t++) {
-    const uint16_t first = (uint16_t)(int8_t)(s->taps[t] & 255), second = (uint16_t)(int8_t)(s->taps[t] >> 8 & 255);
-    const uint8_t *a = s->sources[2 * t] + x, *b = s->sources[2 * t + 1] + x;
+    const uint16_t first = (uint16_t)(int8_t)(s->taps[t].even & 255), second = (uint16_t)(s->taps[t].even >> 8);
+    const uint8_t *bytes = s->sources[t] + x;
     for (int i = 0; i < NAME(WIDTH); i++)
-      words[i] = (uint16_t)(words[i] + first * a[i] + second * b[i]);
+      words[i] = (uint16_t)(words[i] + first * bytes[i] + second * bytes[i + 1]);
   }
 }
 
@@ -159,7 +167,7 @@ GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, uint16_t
   for (int i = 0; i < NAME(WIDTH); i++)
     words[i] = s->begin;
   for (size_t t = 0; t < s->count; t++) {
-    const uint16_t tap = (uint16_t)s->taps[t], *from = (const uint16_t *)(const void *)s->sources[t] + x;
+    const uint16_t tap = (uint16_t)s->taps[t].even, *from = (const uint16_t *)(const void *)s->sources[t] + x;
     for (int i = 0; i < NAME(WIDTH); i++)
       words[i] = (uint16_t)(words[i] + (uint32_t)tap * from[i]);
   }
@@ -218,58 +226,61 @@ GCONV_INLINE TARGET void NAME(put_words)(const uint16_t *words, uint16_t *to) {
 
 #endif
 
-/* `pairs` is a constant where this is inlined, or s->count (BY_PAIRS). */
-GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const size_t pairs, size_t x, NAME(words) words) {
-  if (pairs == DOWN)
+/* `units` is a constant where this is inlined, or s->count (BY_UNITS). */
+GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const size_t units, size_t x, NAME(words) words) {
+  if (units == DOWN)
     NAME(add_down)(s, x, words);
   else
-    NAME(add)(s, pairs, x, words);
+    NAME(add)(s, units, x, words);
 }
 
-GCONV_INLINE TARGET void NAME(sum_along_of)(const integer_sum *sum, const size_t pairs, size_t samples, uint8_t *to) {
-  const integer_sum copy = *sum, *s = &copy; /* a copy, so that the compiler knows that stores do not change it */
+GCONV_INLINE TARGET void NAME(sum_along_of)(const integer_sum *sum, const size_t units, size_t samples, uint8_t *to) {
+  integer_few few;
+  const integer_sum copy = copy_of(sum, units, &few), *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
-    NAME(fill)(s, pairs, x, words);
+    NAME(fill)(s, units, x, words);
     NAME(keep_words)(words, to + x * sizeof(uint16_t));
   }
 }
 
 /* Makes the sums along a row, and writes them as words of 16 bits. */
 static TARGET void NAME(sum_along)(const integer_sum *sum, size_t samples, uint8_t *to) {
-  BY_PAIRS(NAME(sum_along_of), sum, samples, to);
+  BY_UNITS(NAME(sum_along_of), sum, samples, to);
 }
 
-GCONV_INLINE TARGET void NAME(make_levels_of)(const integer_sum *sum, const size_t pairs, size_t first, size_t samples,
+GCONV_INLINE TARGET void NAME(make_levels_of)(const integer_sum *sum, const size_t units, size_t first, size_t samples,
                                               uint8_t *to) {
-  const integer_sum copy = *sum, *s = &copy;
+  integer_few few;
+  const integer_sum copy = copy_of(sum, units, &few), *s = &copy;
   NAME(words) words;
   size_t x = 0;
   for (; x + NAME(WIDTH) <= samples; x += NAME(WIDTH)) {
-    NAME(fill)(s, pairs, first + x, words);
+    NAME(fill)(s, units, first + x, words);
     NAME(put_levels)(s, words, to + x);
   }
   if (x < samples) {
     uint8_t rest[NAME(WIDTH)];
-    NAME(fill)(s, pairs, first + x, words);
+    NAME(fill)(s, units, first + x, words);
     NAME(put_levels)(s, words, rest);
     memcpy(to + x, rest, samples - x);
   }
 }
 
 static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_t samples, uint8_t *to) {
-  BY_PAIRS(NAME(make_levels_of), sum, first, samples, to);
+  BY_UNITS(NAME(make_levels_of), sum, first, samples, to);
 }
 
 /* Makes levels of 16 bits: int16, or u16 of the range "wrap". */
-GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const size_t pairs, size_t first, size_t samples,
+GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const size_t units, size_t first, size_t samples,
                                              uint16_t *to) {
-  const integer_sum copy = *sum, *s = &copy;
+  integer_few few;
+  const integer_sum copy = copy_of(sum, units, &few), *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     uint16_t all[NAME(WIDTH)];
     bool whole = x + NAME(WIDTH) <= samples;
-    NAME(fill)(s, pairs, first + x, words);
+    NAME(fill)(s, units, first + x, words);
     NAME(finish_words)(s, words);
     NAME(put_words)(words, whole ? to + x : all);
     if (!whole)
@@ -278,18 +289,19 @@ GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const size_
 }
 
 static TARGET void NAME(make_words)(const integer_sum *sum, size_t first, size_t samples, uint16_t *to) {
-  BY_PAIRS(NAME(make_words_of), sum, first, samples, to);
+  BY_UNITS(NAME(make_words_of), sum, first, samples, to);
 }
 
-GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const size_t pairs, size_t first, size_t samples,
+GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const size_t units, size_t first, size_t samples,
                                             float *sums) {
-  const integer_sum copy = *sum, *s = &copy;
+  integer_few few;
+  const integer_sum copy = copy_of(sum, units, &few), *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     const bool whole = x + NAME(WIDTH) <= samples;
     uint16_t all[NAME(WIDTH)];
     float rest[NAME(WIDTH)], *to = whole ? sums + x : rest;
-    NAME(fill)(s, pairs, first + x, words);
+    NAME(fill)(s, units, first + x, words);
     NAME(put_words)(words, all);
     for (int i = 0; i < NAME(WIDTH); i++)
       to[i] = (float)((int32_t)all[i] - (int32_t)s->begin) * s->unit;
@@ -299,5 +311,5 @@ GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const size_t
 }
 
 static TARGET void NAME(make_sums)(const integer_sum *sum, size_t first, size_t samples, float *sums) {
-  BY_PAIRS(NAME(make_sums_of), sum, first, samples, sums);
+  BY_UNITS(NAME(make_sums_of), sum, first, samples, sums);
 }
