@@ -141,7 +141,8 @@ static bool go_together(const integer_row *row) {
   bool fit = true;
   for (int32_t s = 1; s < row->count; s++) {
     const int32_t a = tap_at(row, s - 1), b = tap_at(row, s);
-    fit = fit && (a > 0 ? a : 0) + (b > 0 ? b : 0) <= MOST_PAIR_WEIGHT && (a < 0 ? -a : 0) + (b < 0 ? -b : 0) <= MOST_PAIR_WEIGHT;
+    fit = fit && (a > 0 ? a : 0) + (b > 0 ? b : 0) <= MOST_PAIR_WEIGHT &&
+          (a < 0 ? -a : 0) + (b < 0 ? -b : 0) <= MOST_PAIR_WEIGHT;
   }
   return fit;
 }
@@ -154,7 +155,8 @@ static void add_units(integer_filter *filter, integer_unit *units, const integer
   while ((odd = next_tap(row, odd)) < row->count) {
     even = next_tap(row, even);
     const int32_t s = odd < even ? odd + 1 : odd, here = tap_at(row, s);
-    const integer_taps taps = {word_of(here, together ? tap_at(row, s + 1) : 0), word_of(together ? tap_at(row, s - 1) : 0, here)};
+    const integer_taps taps = {word_of(here, together ? tap_at(row, s + 1) : 0),
+                               word_of(together ? tap_at(row, s - 1) : 0, here)};
     units[filter->count++] = (integer_unit){r, s, taps};
     even = even > s + 1 + together ? even : s + 1 + together;
     odd = s + 1;
@@ -250,33 +252,35 @@ typedef struct integer_sum {
   uint16_t factor, half; /* without `wrap`: of an integer_quotient, or 0 */
 } integer_sum;
 
-/* Calls a function of the template. It gets a number of units up to MOST_FEW as a constant, so that compilers unroll its
- * loop. */
-#define BY_UNITS(function, sum, ...)                                                                                        \
-  ((sum)->down         ? function(sum, DOWN, __VA_ARGS__)                                                                   \
-   : (sum)->count == 1 ? function(sum, 1, __VA_ARGS__)                                                                      \
-   : (sum)->count == 2 ? function(sum, 2, __VA_ARGS__)                                                                      \
-   : (sum)->count == 3 ? function(sum, 3, __VA_ARGS__)                                                                      \
-   : (sum)->count == 4 ? function(sum, 4, __VA_ARGS__)                                                                      \
-   : (sum)->count == 5 ? function(sum, 5, __VA_ARGS__)                                                                      \
-   : (sum)->count == 6 ? function(sum, 6, __VA_ARGS__)                                                                      \
-   : (sum)->count == 9 ? function(sum, 9, __VA_ARGS__)                                                                      \
-                       : function(sum, (sum)->count, __VA_ARGS__))
-enum { DOWN = 0, MOST_FEW = 9 }; /* DOWN, in place of the number of units: the taps are those of a column, on rows of sums */
+/* Calls a function of the template. It gets usual counts of units or rows as constants, so that compilers unroll its loop.
+ */
+#define BY_COUNT(function, sum, ...)                                                                                        \
+  ((sum)->down && (sum)->count == 3   ? function(sum, true, 3, __VA_ARGS__)                                                 \
+   : (sum)->down && (sum)->count == 5 ? function(sum, true, 5, __VA_ARGS__)                                                 \
+   : (sum)->down                      ? function(sum, true, (sum)->count, __VA_ARGS__)                                      \
+   : (sum)->count == 1                ? function(sum, false, 1, __VA_ARGS__)                                                \
+   : (sum)->count == 2                ? function(sum, false, 2, __VA_ARGS__)                                                \
+   : (sum)->count == 3                ? function(sum, false, 3, __VA_ARGS__)                                                \
+   : (sum)->count == 4                ? function(sum, false, 4, __VA_ARGS__)                                                \
+   : (sum)->count == 5                ? function(sum, false, 5, __VA_ARGS__)                                                \
+   : (sum)->count == 6                ? function(sum, false, 6, __VA_ARGS__)                                                \
+   : (sum)->count == 9                ? function(sum, false, 9, __VA_ARGS__)                                                \
+                                      : function(sum, false, (sum)->count, __VA_ARGS__))
+enum { MOST_FEW = 9 };
 
 typedef struct integer_few {
   const uint8_t *sources[MOST_FEW];
   integer_taps taps[MOST_FEW];
 } integer_few;
 
-/* Returns a copy of a sum, with its sources and taps in *few if they are few. So the compiler knows that stores of results do
- * not change them. */
-static inline integer_sum copy_of(const integer_sum *sum, const size_t units, integer_few *few) {
+/* Returns a copy of a sum, with its sources and taps in *few if they are few. So the compiler knows that stores of results
+ * do not change them. */
+static inline integer_sum copy_of(const integer_sum *sum, const size_t count, integer_few *few) {
   integer_sum copy = *sum;
-  if (units == DOWN || units > MOST_FEW)
+  if (count > MOST_FEW)
     return copy;
-  memcpy(few->sources, sum->sources, units * sizeof *few->sources);
-  memcpy(few->taps, sum->taps, units * sizeof *few->taps);
+  memcpy(few->sources, sum->sources, count * sizeof *few->sources);
+  memcpy(few->taps, sum->taps, count * sizeof *few->taps);
   copy.sources = few->sources;
   copy.taps = few->taps;
   return copy;

@@ -51,13 +51,15 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, siz
 }
 
 /* Does what NAME(add) does, for rows of sums that NAME(keep_words) wrote. */
-GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, BYTES *words) {
+GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, const size_t count, size_t x, BYTES *words) {
   UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->begin);
-  for (size_t t = 0; t < s->count; t++) {
+  UNROLL_BY_COUNT for (size_t t = 0; t < count; t++) {
     const BYTES tap = OF(set1_epi16)(s->taps[t].even);
     const uint8_t *from = s->sources[t] + x * sizeof(uint16_t);
-    UNROLL for (int i = 0; i < 4; i++) words[i] =
-        OF(add_epi16)(words[i], OF(mullo_epi16)(LOAD_BYTES(from + i * NAME(BYTES_OF)), tap));
+    UNROLL for (int i = 0; i < 4; i++) {
+      words[i] = OF(add_epi16)(words[i], OF(mullo_epi16)(LOAD_BYTES(from + i * NAME(BYTES_OF)), tap));
+      KEEP(words[i]);
+    }
   }
 }
 
@@ -163,10 +165,10 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, siz
   }
 }
 
-GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, size_t x, uint16_t *words) {
+GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, const size_t count, size_t x, uint16_t *words) {
   for (int i = 0; i < NAME(WIDTH); i++)
     words[i] = s->begin;
-  for (size_t t = 0; t < s->count; t++) {
+  for (size_t t = 0; t < count; t++) {
     const uint16_t tap = (uint16_t)s->taps[t].even, *from = (const uint16_t *)(const void *)s->sources[t] + x;
     for (int i = 0; i < NAME(WIDTH); i++)
       words[i] = (uint16_t)(words[i] + (uint32_t)tap * from[i]);
@@ -226,61 +228,62 @@ GCONV_INLINE TARGET void NAME(put_words)(const uint16_t *words, uint16_t *to) {
 
 #endif
 
-/* `units` is a constant where this is inlined, or s->count (BY_UNITS). */
-GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const size_t units, size_t x, NAME(words) words) {
-  if (units == DOWN)
-    NAME(add_down)(s, x, words);
+/* `down` and `count` are s->down and s->count, as constants where that is possible (BY_COUNT). */
+GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const bool down, const size_t count, size_t x, NAME(words) words) {
+  if (down)
+    NAME(add_down)(s, count, x, words);
   else
-    NAME(add)(s, units, x, words);
+    NAME(add)(s, count, x, words);
 }
 
-GCONV_INLINE TARGET void NAME(sum_along_of)(const integer_sum *sum, const size_t units, size_t samples, uint8_t *to) {
+GCONV_INLINE TARGET void NAME(sum_along_of)(const integer_sum *sum, const bool down, const size_t count, size_t samples,
+                                            uint8_t *to) {
   integer_few few;
-  const integer_sum copy = copy_of(sum, units, &few), *s = &copy;
+  const integer_sum copy = copy_of(sum, count, &few), *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
-    NAME(fill)(s, units, x, words);
+    NAME(fill)(s, down, count, x, words);
     NAME(keep_words)(words, to + x * sizeof(uint16_t));
   }
 }
 
 /* Makes the sums along a row, and writes them as words of 16 bits. */
 static TARGET void NAME(sum_along)(const integer_sum *sum, size_t samples, uint8_t *to) {
-  BY_UNITS(NAME(sum_along_of), sum, samples, to);
+  BY_COUNT(NAME(sum_along_of), sum, samples, to);
 }
 
-GCONV_INLINE TARGET void NAME(make_levels_of)(const integer_sum *sum, const size_t units, size_t first, size_t samples,
-                                              uint8_t *to) {
+GCONV_INLINE TARGET void NAME(make_levels_of)(const integer_sum *sum, const bool down, const size_t count, size_t first,
+                                              size_t samples, uint8_t *to) {
   integer_few few;
-  const integer_sum copy = copy_of(sum, units, &few), *s = &copy;
+  const integer_sum copy = copy_of(sum, count, &few), *s = &copy;
   NAME(words) words;
   size_t x = 0;
   for (; x + NAME(WIDTH) <= samples; x += NAME(WIDTH)) {
-    NAME(fill)(s, units, first + x, words);
+    NAME(fill)(s, down, count, first + x, words);
     NAME(put_levels)(s, words, to + x);
   }
   if (x < samples) {
     uint8_t rest[NAME(WIDTH)];
-    NAME(fill)(s, units, first + x, words);
+    NAME(fill)(s, down, count, first + x, words);
     NAME(put_levels)(s, words, rest);
     memcpy(to + x, rest, samples - x);
   }
 }
 
 static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_t samples, uint8_t *to) {
-  BY_UNITS(NAME(make_levels_of), sum, first, samples, to);
+  BY_COUNT(NAME(make_levels_of), sum, first, samples, to);
 }
 
 /* Makes levels of 16 bits: int16, or u16 of the range "wrap". */
-GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const size_t units, size_t first, size_t samples,
-                                             uint16_t *to) {
+GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const bool down, const size_t count, size_t first,
+                                             size_t samples, uint16_t *to) {
   integer_few few;
-  const integer_sum copy = copy_of(sum, units, &few), *s = &copy;
+  const integer_sum copy = copy_of(sum, count, &few), *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     uint16_t all[NAME(WIDTH)];
     bool whole = x + NAME(WIDTH) <= samples;
-    NAME(fill)(s, units, first + x, words);
+    NAME(fill)(s, down, count, first + x, words);
     NAME(finish_words)(s, words);
     NAME(put_words)(words, whole ? to + x : all);
     if (!whole)
@@ -289,19 +292,19 @@ GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const size_
 }
 
 static TARGET void NAME(make_words)(const integer_sum *sum, size_t first, size_t samples, uint16_t *to) {
-  BY_UNITS(NAME(make_words_of), sum, first, samples, to);
+  BY_COUNT(NAME(make_words_of), sum, first, samples, to);
 }
 
-GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const size_t units, size_t first, size_t samples,
-                                            float *sums) {
+GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const bool down, const size_t count, size_t first,
+                                            size_t samples, float *sums) {
   integer_few few;
-  const integer_sum copy = copy_of(sum, units, &few), *s = &copy;
+  const integer_sum copy = copy_of(sum, count, &few), *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     const bool whole = x + NAME(WIDTH) <= samples;
     uint16_t all[NAME(WIDTH)];
     float rest[NAME(WIDTH)], *to = whole ? sums + x : rest;
-    NAME(fill)(s, units, first + x, words);
+    NAME(fill)(s, down, count, first + x, words);
     NAME(put_words)(words, all);
     for (int i = 0; i < NAME(WIDTH); i++)
       to[i] = (float)((int32_t)all[i] - (int32_t)s->begin) * s->unit;
@@ -311,5 +314,5 @@ GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const size_t
 }
 
 static TARGET void NAME(make_sums)(const integer_sum *sum, size_t first, size_t samples, float *sums) {
-  BY_UNITS(NAME(make_sums_of), sum, first, samples, sums);
+  BY_COUNT(NAME(make_sums_of), sum, first, samples, sums);
 }

@@ -102,9 +102,11 @@ void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_s
   }
   const uint8_t *samples = gconv_input_row(execution, y);
   load_columns(problem, samples, span, 0, span->left, row);
-  enum { PART = 2048 }; /* bytes: a longer memcpy() takes an instruction that is slow where source and target do not align */
+  enum {
+    PART = 2048
+  }; /* bytes; for more, memmove() takes an instruction that is slow where source and target do not align */
   for (int64_t x = span->left * channels, end = span->right * channels; x < end; x += PART)
-    memcpy(row + x, samples + span->first * channels + x, (size_t)(end - x < PART ? end - x : PART));
+    memmove(row + x, samples + span->first * channels + x, (size_t)(end - x < PART ? end - x : PART));
   load_columns(problem, samples, span, span->right, span->count, row);
 }
 
