@@ -290,7 +290,7 @@ static double error_bound(const gconv_problem *problem) {
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double sample = is_float(problem)              ? gconv_box_float_ns(problem)
                         : problem->in_type == GCONV_U8 ? 0.28
-                                                       : 0.45; /* ns */
+                                                       : 0.48; /* ns */
   double rows = (double)problem->images * problem->planes * problem->out_height;
   double samples = rows * (double)problem->out_width * problem->channels;
   return gconv_cpu_ms(problem, machine, samples * sample * 1e-6, ceil(rows / problem->rows));
