@@ -358,7 +358,7 @@ class Graphs(unittest.TestCase):
         self.refused("makes 'x', which the model has", [node("Neg", ["x"], "x")], outputs=("x",))
         self.refused("takes input 0 from what depends on the pixels", [node("Neg", ["x"], "a"), node("NonZero", ["a"], "y")])
         self.refused("has 1 inputs", [node("Add", ["x"], "y", "sum")])
-        self.refused("'alhpa', which is not known", [node("LeakyRelu", ["x"], "y", alhpa=0.5)])
+        self.refused("'alhpa', which gconv does not know", [node("LeakyRelu", ["x"], "y", alhpa=0.5)])
         self.refused("do not fit together", [node("Add", ["x", "c"], "y", "sum")], constants={"c": ROW[:4]})
         self.refused("takes float32 here as input 1, not int64", [node("Add", ["x", "c"], "y")], constants={"c": I})
         self.refused("a second input that does not fit the axes", [node("Add", ["x", "c"], "y", axis=3, broadcast=1)], constants={"c": X[0, 0]}, opset=6)

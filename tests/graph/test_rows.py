@@ -145,7 +145,7 @@ class Rows(CommandTest):
         said = self.gconv(*common, "r.npy", "--memory", "25M", "--threads", 1, "--explain")
         self.assertIn("2 passes measure the whole image", said.stdout + said.stderr)
         chain = ["p.png", "-f", "m3.onnx", "--then", "-f", "gaussian:sigma=1", "-o", "c.png"]
-        self.assertIn("a stage of the chain takes it whole, as networks that are graphs and border wrap do", self.gconv(*chain, "--memory", "18M", status=1).stderr)
+        self.assertIn("a stage of the chain needs the whole image, as border wrap and some networks do", self.gconv(*chain, "--memory", "18M", status=1).stderr)
 
     def test_memory_of_weights(self):
         """Weights as algorithms take them are several times as large as those of the model."""
