@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Results that lie among the inputs. Three things could go wrong: the next run filters results again, results of an earlier
- * run are filtered now, and a file that is no result is replaced. */
+/* Results that lie among the inputs. The checks prevent three errors: that the next run filters results again, that this run
+ * filters results of an earlier run, and that a result replaces a file that is no result. */
 #include "base/folders.h"
 #include "base/mark.h"
 #include "base/memory.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Results among the inputs -------------------------------------------------------------------------------------- */
+/* ---- Results that a run would filter ------------------------------------------------------------------------------- */
 
 /* Returns the path without "./" in front. */
 static const char *plain_path(const char *path) {
@@ -44,7 +44,7 @@ static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs
     if (is)
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "%s: this result would lie among the inputs, and the next run would filter it again: name another "
-                        "folder (-o results/), or add --suffix _NAME to the names, by which the next run knows results",
+                        "folder (-o results/), or add --suffix _NAME, by which the next run recognises results",
                         path);
   }
   return GCONV_OK;
@@ -58,9 +58,9 @@ gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_o
   return refuse_among(inputs, outputs, &searched);
 }
 
-/* The files that lie at the paths of results, so that an earlier run made them. */
+/* The files that an earlier run made: those at the paths of results. */
 struct earlier {
-  gconv_identity *known; /* their identities, sorted */
+  gconv_identity *known; /* the identities of the files, sorted */
   size_t count;
   size_t *dropped;
 };
@@ -103,8 +103,8 @@ static gconv_status find_folders(const gconv_inputs *inputs, gconv_texts *folder
   return GCONV_OK;
 }
 
-/* Refuses a result that would replace the file at `path`, unless a mark or a manifest says that the file is a result.
- * *manifest is opened when it is needed first. */
+/* Refuses a result that would replace the file at `path`, unless a mark or a manifest says that the file is a result. Opens
+ * *manifest at the first need. */
 static gconv_status check_file(const gconv_outputs *outputs, const char *path, gconv_manifest **manifest) {
   const gconv_shard all = {0};
   if (outputs->keeps || !gconv_output_exists(path) || gconv_is_marked(path))
@@ -115,8 +115,8 @@ static gconv_status check_file(const gconv_outputs *outputs, const char *path, g
     return GCONV_OK;
   return gconv_fail(
       GCONV_BAD_ARGUMENT,
-      "%s: this file among the inputs, which a result would replace, is not as gconv made it, or not made by gconv: "
-      "name another folder (-o results/) or --suffix, move it away, or keep it with --skip-existing",
+      "%s: a result would replace this file among the inputs, which gconv did not make, or which has changed since: "
+      "name another folder (-o results/) or --suffix, move the file, or keep it with --skip-existing",
       path);
 }
 
@@ -177,7 +177,7 @@ gconv_status gconv_outputs_check_in_place(const gconv_inputs *inputs, const gcon
   return GCONV_OK;
 }
 
-/* ---- What the file system of the results does ------------------------------------------------------------------------ */
+/* ---- Abilities of the file system of the results ---------------------------------------------------------------------- */
 
 /* Makes an empty file ".gconv-probe-XXXXXX" in the folder of the results, and removes it. Finds out whether the name in
  * capitals is the same file, and whether the file takes extended attributes. */
@@ -208,7 +208,7 @@ gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks
   if (!outputs->alike || !ignores_case)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "%s: this file system ignores upper and lower case, by which alone names of results differ: tell them "
-                    "apart with {index}, such as '%s{stem}_{index}.png', or write elsewhere",
+                    "%s: this file system ignores upper and lower case, and some names of results differ in nothing else: "
+                    "tell them apart with {index}, such as '%s{stem}_{index}.png', or write elsewhere",
                     outputs->folder[0] ? outputs->folder : ".", outputs->folder);
 }

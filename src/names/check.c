@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks the named results before the work begins: whether they can be written, and do no harm. */
+/* Checks the named results before the work begins: whether they can be written, and replace no file that must stay. */
 #include "base/folders.h"
 #include "base/memory.h"
 #include "names/outputs.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Where a result may lie ------------------------------------------------------------------------------------------- */
+/* ---- The folder of the results ---------------------------------------------------------------------------------------- */
 
 /* Returns the canonical name of the folder in which all results must lie. On the heap; NULL without memory. */
 static char *root_of(const gconv_outputs *outputs) {
@@ -41,8 +41,8 @@ static bool has_parent(const char *path) {
   return false;
 }
 
-/* Refuses a result outside of `root`, the folder of -o. The values of fields may lead out of it (a filter or an image may be
- * called ".."), and so may links. `real`: the canonical path of the result. */
+/* Refuses a result outside of `root`, the folder of -o. The value of a field may lead out of the folder (a filter or an
+ * image may be called ".."), and so may a link. `real`: the canonical path of the result. */
 static gconv_status check_place(const gconv_outputs *outputs, const char *root, const char *path, const char *real) {
   if (!outputs->make_folders || lies_in(root, real)) /* without make_folders, -o names the file itself */
     return GCONV_OK;
@@ -62,7 +62,7 @@ gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *pat
   return gconv_make_folders(path, 0777);
 }
 
-/* ---- Results that land on each other ------------------------------------------------------------------------------- */
+/* ---- Several results with one path --------------------------------------------------------------------------------- */
 
 /* Returns the path of the input that result `index` belongs to. */
 static const char *input_of(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t index) {
@@ -78,7 +78,7 @@ static size_t stem_length(const char *path) {
   return dot ? (size_t)(dot - path) : strlen(path);
 }
 
-/* Writes which of the `count` fields the template lacks, "{stem}, {filter} or {index}", and a template with the last. */
+/* Writes which of the `count` fields the template lacks, "{stem}, {filter} or {index}", and an example with the last one. */
 static void advise(const char *template, size_t count, const char *const *names, char *text, size_t size) {
   const char *lacking[4];
   size_t lacks = 0, used, stem = stem_length(template);
@@ -151,9 +151,9 @@ static gconv_status check_places(const gconv_inputs *inputs, gconv_outputs *outp
   return status;
 }
 
-/* ---- Results that land on an input, or a filter -------------------------------------------------------------------- */
+/* ---- Results that would replace inputs or filters ------------------------------------------------------------------ */
 
-/* Sorts the known files, and refuses outputs that would replace one of them. `what`: "inputs", for the error. */
+/* Sorts the known files, and refuses outputs that would replace one of them. `what`: a word for the files in the error. */
 static gconv_status refuse_known(gconv_identity *known, size_t count, const char *what, const gconv_outputs *outputs) {
   gconv_identity key;
   qsort(known, count, sizeof *known, gconv_identity_compare);
@@ -244,13 +244,13 @@ static gconv_status check_folder(const char *folder, bool make, const char *path
   return nearest ? check_there(nearest, path) : gconv_no_memory();
 }
 
-/* Checks the place of one result. *folder is the folder that was checked last: many results share one. */
+/* Checks the place of one result. *folder: the folder that was checked last, which is not checked again. */
 static gconv_status check_path(const char *path, bool make, char **folder) {
   struct stat status;
   if (stat(path, &status) == 0) {
     if (S_ISDIR(status.st_mode))
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot be written: there is a folder of that name", path);
-    if (!S_ISREG(status.st_mode)) /* a pipe or a device: written as it is, nothing is made beside it */
+    if (!S_ISREG(status.st_mode)) /* a pipe or a device, which is written without a temporary file in its folder */
       return GCONV_OK;
   }
   char *own = gconv_path_folder(path);
@@ -297,7 +297,7 @@ static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool
 
 static gconv_status check_all(gconv_inputs *inputs, gconv_outputs *outputs) {
   GCONV_TRY(gconv_check_inputs(inputs));
-  bool array = inputs->count > 1 && outputs->paths.count == 1; /* one array of all inputs */
+  bool array = inputs->count > 1 && outputs->paths.count == 1; /* all results go into one array */
   GCONV_TRY(gconv_check_outputs(outputs, array ? NULL : inputs));
   if (!outputs->first || !outputs->pattern || !outputs->folder)
     return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: %s is NULL", outputs->first ? "pattern" : "first");

@@ -17,8 +17,8 @@ static gconv_status find_standard_input(gconv_search *search) {
   return gconv_search_add(search, "-", "stdin", false);
 }
 
-/* Adds FILE:MEMBER under the name FILE_MEMBER, or FILE if the member tells of raw samples. FILE is the first `length` bytes
- * of `spec`. */
+/* Adds FILE:MEMBER under the name FILE_MEMBER, or under the name FILE if MEMBER describes raw samples. FILE is the first
+ * `length` bytes of `spec`. */
 static gconv_status add_member(gconv_search *search, const char *spec, size_t length) {
   GCONV_FREED char *file = strndup(spec, length), *relative = NULL;
   const char *name = file ? gconv_path_name(file) : "";
@@ -51,8 +51,8 @@ static gconv_status find_one(gconv_search *search, const char *spec) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "%s: cannot find this input: %s", spec, strerror(error));
 }
 
-/* Finds the folder that `output` names; in a template, the folder before the first field. Standard output and files have
- * none. */
+/* Finds the folder of the results: the folder that `output` names or, in a template, the folder before the first field.
+ * search->has_results stays false if `output` is a file or standard output. */
 static gconv_status find_results(gconv_search *search, const char *output) {
   GCONV_FREED char *folder = gconv_template_is_one(output) ? gconv_template_folder(output) : gconv_template_plain(output);
   GCONV_NEED_MEMORY(folder, "out of memory");
@@ -60,12 +60,12 @@ static gconv_status find_results(gconv_search *search, const char *output) {
   return GCONV_OK;
 }
 
-/* ---- One file, whatever names it -------------------------------------------------------------------------------------- */
+/* ---- Several names of one file ---------------------------------------------------------------------------------------- */
 
 /* Makes the key by which a file is known: its absolute path without "." and "..", on the heap; NULL without memory. A link
  * to the file, or to its folder, has another key. `here`: the working folder. */
 static char *make_key(const char *path, const char *here) {
-  if (strstr(path, "..")) /* ".." may lead through a link */
+  if (strstr(path, "..")) /* the folder before ".." may be a link */
     return gconv_path_canonical(path);
   const char *from = path[0] == '/' ? "/" : here;
   char *key = malloc(strlen(from) + strlen(path) + 2);
@@ -106,7 +106,7 @@ static gconv_status drop_repeated(gconv_inputs *inputs) {
 
 /* ---- All ------------------------------------------------------------------------------------------------------------ */
 
-/* "2 .txt, 1 .heic, 1 without an extension", on the heap; NULL without memory. */
+/* Returns a text such as "2 .txt, 1 .heic, 1 without an extension", on the heap; NULL without memory. */
 static char *describe_kinds(const gconv_search *search) {
   char *text = NULL;
   size_t size = 0;
@@ -142,7 +142,7 @@ static gconv_status find_all(const gconv_texts *specs, bool recursive, const cha
   GCONV_THEN(status, finish(&search, specs->count > 1));
   for (size_t i = 0; i < patterns && status == GCONV_OK; i++)
     if (!search.excluded[i])
-      gconv_warn("--exclude %s: nothing that was found has this %s", inputs->exclude->items[i],
+      gconv_warn("--exclude %s: no file or folder that was found has this %s", inputs->exclude->items[i],
                  strchr(inputs->exclude->items[i], '/') ? "path, below the folder of the input" : "name");
   free(search.excluded);
   free(search.first_unread);

@@ -17,8 +17,8 @@
 
 #define NAME ".gconv-manifest"
 
-/* Lines longer than MOST_LINE are passed over: no run writes them, as the system opens no paths of that length. Files larger
- * than MOST_BYTES are refused. */
+/* Longer lines are passed over: no run writes them, as the system opens no paths of that length. Larger files are refused.
+ */
 enum { MOST_LINE = 5 * PATH_MAX, MOST_BYTES = 1 << 30 };
 
 /* A line of a manifest. */
@@ -34,7 +34,7 @@ struct gconv_manifest {
   uint64_t job;
   note *records; /* sorted by path once all are read; a result may have several records */
   size_t count;
-  int file;             /* -1: nothing is noted */
+  int file;             /* -1: results are not recorded */
   pthread_mutex_t lock; /* guards `file` */
 };
 
@@ -50,7 +50,7 @@ static bool equal(gconv_print a, gconv_print b) {
 
 /* ---- Lines --------------------------------------------------------------------------------------------------------- */
 
-/* Returns a name as lines have it, escaped. For free(); NULL without memory. */
+/* Returns a name with the escapes that lines need. For free(); NULL without memory. */
 static char *escaped(const char *name) {
   char *text = malloc(2 * strlen(name) + 1), *out = text;
   for (; text && *name; name++) {
@@ -136,9 +136,9 @@ static gconv_status refuse_size(const char *path) {
                     MOST_BYTES);
 }
 
-/* Reads one manifest. Passes over links, and what is no readable file. */
+/* Reads one manifest. Passes over a link, and anything but a readable regular file. */
 static gconv_status read_manifest(gconv_manifest *manifest, const char *path) {
-  int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* so that a pipe of this name is not waited for */
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* O_NONBLOCK: does not wait if it is a pipe */
   off_t bytes;
   FILE *stream = file >= 0 && is_regular(file, &bytes) ? fdopen(file, "r") : NULL;
   if (!stream) {
@@ -190,8 +190,8 @@ static bool write_all(int file, const char *text, size_t size) {
   return true;
 }
 
-/* Locks the manifest, as two runs that make the same results would disturb each other. Some file systems have no locks: then
- * nothing is checked. */
+/* Locks the manifest, as two runs that make the same results would disturb each other. Does nothing on file systems without
+ * locks. */
 static gconv_status lock_file(const gconv_manifest *manifest, bool shared) {
   if (flock(manifest->file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return GCONV_OK;
@@ -230,7 +230,7 @@ static gconv_status open_own(gconv_manifest *manifest, bool shared) {
 
 /* ---- The manifest ----------------------------------------------------------------------------------------------------- */
 
-/* Sets the folder of all results, and the path of the own manifest in it. */
+/* Sets the folder of all results, and the path of the manifest to which this run appends. */
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard) {
   manifest->folder = strdup(outputs->folder);
   GCONV_NEED_MEMORY(manifest->folder, "out of memory");
@@ -301,7 +301,7 @@ static gconv_finding compare_origin(const gconv_manifest *manifest, const note *
                                                                                 : GCONV_FOUND_OTHER_INPUT;
 }
 
-/* Returns whether `record`, which may be the end of the records, belongs to this escaped path. */
+/* Returns whether `record` belongs to this escaped path. `record` may point to the end of the records. */
 static bool is_of(const gconv_manifest *manifest, const note *record, const char *path) {
   return record < manifest->records + manifest->count && strcmp(record->path, path) == 0;
 }
@@ -319,12 +319,12 @@ static const note *find(const gconv_manifest *manifest, const char *path) {
   return at;
 }
 
-/* Returns the name of a result as the records have it: from the folder of the manifest on, escaped. */
+/* Returns the name of a result as in the records: relative to the folder of the manifest, and escaped. */
 static char *name_of(const gconv_manifest *manifest, const char *path) {
   return escaped(path + strlen(manifest->folder));
 }
 
-/* Looks through the records of a result; several runs may have added some. The result is done if one record agrees. */
+/* Looks up the records of a result. Several runs may have added one. The result is done if one record agrees. */
 static gconv_finding look_up(const gconv_manifest *manifest, const char *path, const char *name, const char *relative,
                              gconv_print input) {
   gconv_finding best = GCONV_FOUND_NEW;
@@ -377,9 +377,10 @@ static char *make_line(const gconv_manifest *manifest, const char *path, gconv_p
 }
 
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input) {
-  gconv_print result =
-      input.known ? gconv_print_of(path) : (gconv_print){0}; /* the content of a pipe cannot be looked up later */
-  if (!result.known)                                         /* it is a pipe, or a file that was removed */
+  if (!input.known) /* a pipe, whose content the next run cannot compare */
+    return GCONV_OK;
+  gconv_print result = gconv_print_of(path);
+  if (!result.known) /* a pipe, or a file that was removed */
     return GCONV_OK;
   GCONV_FREED char *line = make_line(manifest, path, result, relative, input);
   gconv_status status = GCONV_OK;

@@ -2,21 +2,21 @@
 /*
  * Manifests: records of finished results, by which --resume continues a run that was stopped. A line of a manifest has the
  * name and the checksum of a result and of its input, and a digest of the options. A result that agrees with its line is
- * done. All other results are made again. So a manifest that is old, torn or missing costs only work.
+ * done. All other results are made again. So an old, torn or missing manifest costs time, but spoils no result.
  *
  * The file is .gconv-manifest, or .gconv-manifest-I-of-N for a shard. It lies in the folder before the first field of -o. A
- * run appends to its own manifest, and reads all manifests of that folder. Lines that begin with # are remarks. Other lines
+ * run appends to its own manifest, and reads all manifests of that folder. Lines that begin with # are comments. Other lines
  * have eight fields with tabs between them: size and CRC-32 of the result, size and CRC-32 of the input, digest of the
- * options, version, name of the result from the folder of the manifest on, gconv_input.relative. In names, tabs, line ends
- * and backslashes are written \t, \n and \\.
+ * options, version, name of the result relative to the folder of the manifest, gconv_input.relative. In names, tabs, line
+ * ends and backslashes are written \t, \n and \\.
  */
 #pragma once
 
 #include "names/texts.h"
 
-/* A print of the content of a file. */
+/* A fingerprint of the content of a file. */
 typedef struct gconv_print {
-  bool known; /* false: the file could not be read, and the print equals no other */
+  bool known; /* false: the file could not be read. Such a print equals no other print */
   uint64_t bytes;
   uint32_t crc32;
 } gconv_print;
@@ -34,5 +34,5 @@ gconv_status gconv_manifest_open_all(const gconv_outputs *outputs, const gconv_s
 gconv_status gconv_manifest_open_record(const gconv_outputs *outputs, gconv_manifest **manifest);
 /* Returns whether a run has recorded the file at `path`, and the file is unchanged. Reads the file. */
 bool gconv_manifest_knows(const gconv_manifest *manifest, const char *path);
-/* Notes that a result is finished. Thread-safe. After GCONV_IO_ERROR nothing more is noted, without further errors. */
+/* Records that a result is finished. Thread-safe. After a GCONV_IO_ERROR, further calls do nothing and return GCONV_OK. */
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input);

@@ -109,14 +109,14 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
   return GCONV_OK;
 }
 
-/* Takes over the templates for inputs of one frame and of several. */
+/* Stores the templates for inputs with one frame and with several frames. The outputs own them from now on. */
 static gconv_status set_pattern(struct namer *namer, char *pattern, char *of_frames) {
   namer->outputs->pattern = pattern;
   namer->outputs->of_frames = of_frames;
   return pattern && of_frames ? GCONV_OK : gconv_no_memory();
 }
 
-/* Names results in a folder, which is a template without fields. */
+/* Names results in a folder. `folder`: its path as a template without fields. */
 static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
@@ -173,7 +173,8 @@ static void keep_filter(void *filter) {
   (void)filter; /* it belongs to the caller */
 }
 
-/* Returns for each filter whether another has the same name; there may be thousands. For free(); NULL without memory. */
+/* Returns for each filter whether another has the same name. The tree is for thousands of filters. For free(); NULL without
+ * memory. */
 static bool *find_shared_names(const gconv_filters *filters) {
   GCONV_FREED bool *shared = calloc(filters->count, sizeof *shared);
   bool good = shared != NULL;
@@ -188,8 +189,8 @@ static bool *find_shared_names(const gconv_filters *filters) {
   return good ? gconv_taken(&shared) : NULL;
 }
 
-/* Writes the name of filter k, with _ for letters that no file name can have. `shared`: another filter has this name, so the
- * filter's number follows. */
+/* Writes the name of filter k, with _ for characters that file names must not have, and the filter's number if another
+ * filter has the same name (`shared`). */
 static void put_label(FILE *out, const gconv_filters *filters, size_t k, bool shared) {
   for (const char *at = filters->items[k].name; *at; at++)
     fputc(*at == '/' || (unsigned char)*at < ' ' ? '_' : *at, out);
@@ -265,8 +266,9 @@ static gconv_status find_formats(struct namer *namer) {
   for (size_t i = 0; i < count; i++) {
     const gconv_input *input = &namer->inputs->items[i];
     if (outputs->same && !outputs->in_place && strcmp(input->path, "-") == 0)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "standard input has no format before it is read, which --format same would take: name one");
+      return gconv_fail(
+          GCONV_BAD_ARGUMENT,
+          "standard input has no format before it is read, so that --format same does not work: name a format");
     namer->of_inputs[i] = outputs->same ? find_format(input) : outputs->format;
   }
   bool alike = true;
@@ -302,7 +304,7 @@ const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *
 
 /* ---- All names ----------------------------------------------------------------------------------------------------- */
 
-/* With naming->same, refuses a name that has the extension of another format. */
+/* With --format same, refuses a name that has the extension of another format. */
 static gconv_status check_extension(const struct namer *namer, size_t i, const char *path) {
   const gconv_format_info *format = namer->of_inputs[i], *named = gconv_format_by_path(path);
   if (!namer->outputs->same || !named || named == format)

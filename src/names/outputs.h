@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The results: their names, and whether they may lie where they are named. */
+/* The results: their names, and checks of the places to which they are written. */
 #pragma once
 
 #include "names/paths.h"
@@ -8,7 +8,7 @@
 
 /* Returns whether input number `i` is kept. */
 typedef bool gconv_keeps(const gconv_input *input, size_t i, void *user);
-/* Drops all other inputs, with their results. The names of the kept results stay as they are. */
+/* Drops all inputs that keeps() does not keep, with their results. The names of the kept results stay as they are. */
 void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keeps *keeps, void *user);
 /* Returns whether each frame has a file of its own: the format holds one frame, or the template has {frame}. */
 bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_info *format);
@@ -28,12 +28,12 @@ gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *out
 /* Refuses to replace files in folders where inputs were found, unless a mark or a manifest says that they are results. Sets
  * outputs->among. */
 gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *outputs);
-/* Makes the folder of the results, and asks its file system, when a run begins. Refuses names that differ by case alone if
- * the file system ignores case. *takes_marks: results can be marked by extended attributes. */
+/* When a run begins: makes the folder of the results, and probes its file system. Refuses names that differ by case alone if
+ * the file system ignores case. *takes_marks: true if results can be marked by extended attributes. */
 gconv_status gconv_outputs_probe(const gconv_outputs *outputs, bool *takes_marks);
 
 /* ---- check.c: gconv_outputs_check() ---- */
 
-/* Called before a result is written at `path`. Refuses a place outside the folder of -o, to which a link may lead by now.
- * Makes missing folders, if outputs->make_folders is set. Thread-safe. */
+/* Call it before a result is written at `path`. With outputs->make_folders, makes missing folders, and refuses a place
+ * outside the folder of -o: a link may have been made since gconv_outputs_check(). Thread-safe. */
 gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path);

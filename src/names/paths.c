@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- By their letters ---------------------------------------------------------------------------------------------- */
+/* ---- Paths as texts ------------------------------------------------------------------------------------------------ */
 
 const char *gconv_path_name(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -38,22 +38,22 @@ void gconv_path_append(char *real, const char *rest) {
   }
 }
 
-/* ---- By what lies there -------------------------------------------------------------------------------------------- */
+/* ---- Files at paths ------------------------------------------------------------------------------------------------ */
 
 char *gconv_path_canonical(const char *path) {
-  GCONV_FREED char *there = strdup(path), *real = NULL;
+  GCONV_FREED char *existing = strdup(path), *real = NULL;
   size_t length = strlen(path);
-  if (!there)
+  if (!existing)
     return NULL;
   errno = 0;
   real = realpath(path, NULL);
   while (!real && length > 0 && errno != ENOMEM) { /* try the path without its last part */
-    while (length > 0 && there[length - 1] == '/')
+    while (length > 0 && existing[length - 1] == '/')
       length--;
-    while (length > 0 && there[length - 1] != '/')
+    while (length > 0 && existing[length - 1] != '/')
       length--;
-    there[length] = '\0';
-    real = realpath(length > 0 ? there : ".", NULL);
+    existing[length] = '\0';
+    real = realpath(length > 0 ? existing : ".", NULL);
   }
   if (!real && errno != ENOMEM) /* the working folder was removed and has no path: writing will report it */
     real = strdup("/");

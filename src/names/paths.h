@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Paths, and the files and folders that lie there. */
+/* Paths, and the files and folders that they name. */
 #pragma once
 
 #include "base/folders.h"
-
 #include "names/texts.h"
 
 #include <sys/stat.h>
 
-/* ---- By their letters ---- */
+/* ---- Paths as texts ---- */
 
-/* Returns the part after the last slash; all of the path if it has no slash. The text is a part of `path`. */
+/* Returns the part of `path` after the last slash, or `path` if it has no slash. Copies nothing. */
 const char *gconv_path_name(const char *path);
-/* Returns the length of a name without its extension, and without .gz behind that. A dot at the beginning begins no
- * extension. */
+/* Returns the length of a file name without its extension and without a .gz after the extension. A dot at the beginning of
+ * the name begins no extension. */
 size_t gconv_path_stem(const char *name);
 /* Returns "folder/name", on the heap; just "name" if the folder is "". NULL without memory. */
 char *gconv_path_join(const char *folder, const char *name);
-/* Appends the parts of `rest` to the absolute path `real`, which has room for them. Resolves ".." and "." by letters
- * alone. */
+/* Appends the parts of `rest` to the absolute path `real`, whose memory must suffice. Resolves ".." and "." in the text
+ * alone, without a look at links. */
 void gconv_path_append(char *real, const char *rest);
 
-/* ---- By what lies there ---- */
+/* ---- Files at paths ---- */
 
-/* Returns the path as an absolute name without links, "." and "..". Parts that do not exist yet are resolved by their
- * letters. On the heap; NULL without memory. */
+/* Returns the absolute path without links, "." and "..". Parts that do not exist yet are resolved as by gconv_path_append().
+ * On the heap; NULL without memory. */
 char *gconv_path_canonical(const char *path);
 
-/* Returns whether an input may be opened before its turn. A pipe may not: it can be read only once. */
+/* Returns whether `path` is a regular file. Such an input can be read several times; a pipe can be read only once. */
 bool gconv_path_is_file(const char *path);
 /* Returns whether results at `path` cannot be removed again: standard output, a pipe or a device, but not /dev/null. */
 bool gconv_path_is_sent(const char *path);

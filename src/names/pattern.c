@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Patterns with * ? and [. The part ** stands for any folders, one in the other, or none. */
+/* Patterns with * ? and [. The part ** stands for any number of nested folders, or for none. */
 #include "base/memory.h"
 #include "names/search.h"
 
@@ -7,8 +7,8 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* expand() calls itself for each folder of a pattern, and for each folder in a folder that ** leads to. So many calls fit
- * onto a small stack. */
+/* The most folders of a pattern, and the most nested folders that ** goes into. expand() calls itself for each of them, and
+ * so many calls fit onto a small stack. */
 enum { MOST_FOLDERS = 128 };
 
 /* The state of matching one pattern. */
@@ -35,7 +35,7 @@ static bool is_folder(const char *path, bool follows) {
   return (follows ? stat(path, &status) : lstat(path, &status)) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* Removes backslashes before letters. On the heap; NULL without memory. */
+/* Removes the backslashes that escape characters. On the heap; NULL without memory. */
 static char *unescape(const char *name, size_t length) {
   char *text = malloc(length + 1), *to = text;
   for (size_t i = 0; text && i < length; i++) {
@@ -124,14 +124,14 @@ static gconv_status expand(matching *m, const char *folder, const char *pattern)
 
 /* ---- Matches -------------------------------------------------------------------------------------------------------- */
 
-/* Returns whether a path ends in "." or "..". The pattern ".*" matches these, but nobody means them, and ".." would lead
+/* Returns whether a path ends in "." or "..". The pattern ".*" matches both, but users do not mean them, and ".." would lead
  * results out of their folder. */
 static bool is_dots(const char *path) {
   const char *name = gconv_path_name(path);
   return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Adds the matches in their order, with the images of folders that match. The folders behind links come last. */
+/* Adds the matches in their order, and the images of folders that match. Folders to which links lead come last. */
 static gconv_status add_matches(gconv_search *search, const gconv_texts *found) {
   for (size_t i = 0; i < found->count; i++) {
     if (is_dots(found->items[i]) || (i > 0 && strcmp(found->items[i - 1], found->items[i]) == 0))
@@ -142,7 +142,7 @@ static gconv_status add_matches(gconv_search *search, const gconv_texts *found) 
   return gconv_search_noted(search, true);
 }
 
-/* Returns the length of the folders of `pattern` before its first wildcard. Below, results have the inputs' folders. */
+/* Returns the length of the folders of `pattern` before its first wildcard. Results keep the folders after them. */
 static size_t fixed_length(const char *pattern) {
   size_t length = strcspn(pattern, "*?[");
   while (length > 0 && pattern[length - 1] != '/')
@@ -158,7 +158,7 @@ static gconv_status check_length(const char *pattern) {
     return GCONV_OK;
   return gconv_fail(
       GCONV_BAD_ARGUMENT,
-      "%.60s...: a pattern with %zu folders, and %d is the most: name a folder, and search it with --recursive", pattern,
+      "%.60s...: a pattern with %zu folders, but %d are the most: name a folder, and search it with --recursive", pattern,
       folders, MOST_FOLDERS);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Searches folders. Each folder is searched once, whatever names lead to it: so links that lead to each other end. Links are
- * followed after all real folders. So a folder has its real name if that name is found, and else the name of the first link.
- * At the end, the inputs are sorted as if each folder had been searched at the place of its name.
+ * Searches folders. Each folder is searched once, even if several names lead to it. So a search ends even if links form a
+ * circle. Links are followed after all real folders: a folder gets its real name if the search finds that name, and else the
+ * name of the first link. At the end, the inputs are sorted as if each folder had been searched at the place of its name.
  */
 #include "names/search.h"
 #include "base/file.h"
@@ -51,7 +51,7 @@ static bool is_image_name(const char *name) {
   return format && format->reads;
 }
 
-/* Returns whether the name has the extension of an image format that gconv, or a build of it, does not read. */
+/* Returns whether the name has the extension of an image format that gconv, or some builds of gconv, cannot read. */
 static bool is_unread_name(const char *name) {
   static const char *const extensions[] = {"tif", "tiff", "webp", "gif", "heic", "heif", "avif", "jxl",
                                            "jp2", "j2k",  "svg",  "exr", "psd",  "dng",  "cr2",  "cr3",
@@ -70,7 +70,7 @@ static gconv_status pass_over(gconv_passed_over *all, const char *path) {
   return all->first ? GCONV_OK : gconv_no_memory();
 }
 
-/* Names the kind of an entry that is passed over: its extension, or "pipe" and the like if it is no file. */
+/* Names the kind of an entry that is passed over: its extension, or "pipe", "socket" or "device" if it is no file. */
 static void name_kind(const char *path, mode_t mode, char kind[24]) {
   const char *name = gconv_path_name(path), *dot = strrchr(name, '.');
   const char *special = S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : !S_ISREG(mode) ? "device" : NULL;
@@ -109,10 +109,10 @@ static bool matches_part(const char *pattern, size_t pattern_bytes, const char *
   return part && name && fnmatch(part, name, 0) == 0;
 }
 
-/* Returns whether a pattern matches a path, part by part; ** stands for any parts, or none. Where parts differ, the last **
- * grows. */
+/* Returns whether a pattern matches a path, part by part; ** stands for any parts, or none. Where a part does not match, the
+ * last ** takes one more part of the path, and matching goes on after it. */
 static bool matches_path(const char *pattern, const char *path) {
-  const char *behind = NULL, *taken = NULL; /* the pattern after the last **; the path after its match */
+  const char *behind = NULL, *taken = NULL; /* behind: the pattern after the last **; taken: the path after its match */
   for (;;) {
     size_t part = strcspn(pattern, "/"), name = strcspn(path, "/");
     if (part == 2 && strncmp(pattern, "**", 2) == 0) {
@@ -162,7 +162,7 @@ bool gconv_search_has_results(const gconv_search *search, const struct stat *sta
   return search->has_results && search->results.st_dev == status->st_dev && search->results.st_ino == status->st_ino;
 }
 
-/* Notes that a folder was found. *first: it was not found before. */
+/* Notes that a folder was found. *first: true if it was not found before. */
 static gconv_status see(gconv_search *search, const struct stat *status, bool *first) {
   gconv_identity *key = malloc(sizeof *key);
   GCONV_NEED_MEMORY(key, "out of memory");
@@ -183,9 +183,9 @@ static gconv_status add_folder(gconv_search *search, const char *path, const str
   return gconv_texts_append(&search->inputs->folders, strdup(path));
 }
 
-/* Takes an entry for which stat() fails. Adds an image, which fails when it is read. Passes over entries that are gone,
- * links that lead nowhere, and what is no image. */
-static gconv_status take_hidden(gconv_search *search, const char *path, bool folder, bool matched, int error) {
+/* Takes an entry for which stat() fails with `error`. Adds an image, although reading it will fail. Passes over entries that
+ * are gone, links that lead nowhere, and files that are no images. */
+static gconv_status take_unknown(gconv_search *search, const char *path, bool folder, bool matched, int error) {
   struct stat link;
   bool wanted = folder ? search->recursive : matched || is_image_name(path);
   bool gone = error == ENOENT || error == ELOOP, is_link = lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
@@ -203,7 +203,7 @@ gconv_status gconv_search_entry(gconv_search *search, const char *path, bool fol
   if (gconv_search_excludes(search, path))
     return GCONV_OK;
   if (stat(path, &status) != 0)
-    return take_hidden(search, path, folder, matched, errno);
+    return take_unknown(search, path, folder, matched, errno);
   if (S_ISREG(status.st_mode) && (matched || is_image_name(path)))
     return gconv_search_add(search, path, path + search->above, true);
   if (!S_ISDIR(status.st_mode)) /* a pipe in the folder may never end */
@@ -269,7 +269,7 @@ static void sort_inputs(gconv_inputs *inputs, size_t first) {
     qsort(inputs->items + first, inputs->count - first, sizeof *inputs->items, compare_inputs);
 }
 
-/* Searches the folders behind the links. Links that are found there are followed in the next turn of the loop. */
+/* Searches the folders to which the links lead. Links in these folders are followed in the next turn of the loop. */
 static gconv_status search_links(gconv_search *search) {
   while (search->links.count > 0) {
     struct stat folder;
@@ -294,7 +294,7 @@ gconv_status gconv_search_noted(gconv_search *search, bool links) {
   return GCONV_OK;
 }
 
-/* ---- A folder that was named ---------------------------------------------------------------------------------------- */
+/* ---- A folder named by the user ------------------------------------------------------------------------------------- */
 
 /* Writes the usual extensions of the formats that can be read: "png, jpg, ...". */
 static void list_extensions(char *text, size_t size) {

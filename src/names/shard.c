@@ -8,9 +8,9 @@
 
 enum { MOST_SHARDS = 1000000 };
 
-/* ---- What is asked for --------------------------------------------------------------------------------------------- */
+/* ---- The shard of this run ----------------------------------------------------------------------------------------- */
 
-/* Reads a number from `least` to `most` in decimal digits, which `end` must follow. Returns the text after it, or NULL. */
+/* Reads a decimal number from `least` to `most`, and the character `end` after it. Returns the text after both, or NULL. */
 static const char *parse_number(const char *text, int least, int most, char end, int *number) {
   char *behind;
   errno = 0;
@@ -31,7 +31,7 @@ static gconv_status read_variable(const char *name, int *number) {
   return GCONV_OK;
 }
 
-/* Finds the place of this task in its array. The tasks must have equal distances, else their places are unknown. */
+/* Finds the place of this task in its array. The numbers of the tasks must be evenly spaced; else the place is unknown. */
 static gconv_status ask_slurm(int expected, gconv_shard *shard) {
   int id, first, last, count;
   GCONV_TRY(read_variable("SLURM_ARRAY_TASK_ID", &id));
@@ -43,7 +43,7 @@ static gconv_status ask_slurm(int expected, gconv_shard *shard) {
   if (!even || id < first || id > last || (id - first) % step != 0)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "task %d of %d in a Slurm array from %d to %d: the tasks must be at equal distances, as in "
-                      "--array=1-8; or write I/N",
+                      "--array=1-8; else write I/N",
                       id, count, first, last);
   if (expected && count != expected)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the Slurm array has %d tasks, not %d: to run a few of them again, write I/%d",
@@ -60,8 +60,8 @@ static gconv_status ask_kubernetes(int count, gconv_shard *shard) {
                       "auto/N, with the job's completions for N",
                       index);
   if (!parse_number(index, 0, count - 1, '\0', &shard->number))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "JOB_COMPLETION_INDEX=%s: of %d it takes an integer from 0 to %d", index, count,
-                      count - 1);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "JOB_COMPLETION_INDEX=%s: with %d parts, it must be an integer from 0 to %d",
+                      index, count, count - 1);
   *shard = (gconv_shard){shard->number + 1, count};
   return GCONV_OK;
 }
@@ -102,7 +102,7 @@ gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_messa
   return gconv_tell(parse(text, shard), message);
 }
 
-/* ---- Which part an input belongs to -------------------------------------------------------------------------------- */
+/* ---- The shard of an input ----------------------------------------------------------------------------------------- */
 
 /* Mixes a hash so that each bit depends on all bits (the last step of MurmurHash3). */
 static uint64_t mix(uint64_t hash) {
@@ -111,7 +111,7 @@ static uint64_t mix(uint64_t hash) {
   return hash ^ hash >> 33;
 }
 
-/* Finds the last number in the name of a file without its extension: digits *begin .. *end - 1 of the path; else 0. */
+/* Returns the last number in the name of a file without its extension: digits *begin .. *end - 1 of the path. 0: none. */
 static uint64_t find_number(const char *path, size_t *begin, size_t *end) {
   const char *name = gconv_path_name(path);
   uint64_t number = 0;

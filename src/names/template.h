@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Braces in the argument of -o: {stem} is a field of a template, {{ and }} are braces of a name. */
+/* Braces in the argument of -o: {stem} is a field of a template, {{ and }} stand for braces of a name. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,7 +30,7 @@ char *gconv_template_escape(const char *path);
 /* Returns the folder before the first field of the template, in which all results lie: "", or with a slash at the end. Owned
  * by the caller; NULL without memory. */
 char *gconv_template_folder(const char *template);
-/* Writes `length` bytes of a template with the values of its fields. Returns NULL, or, if braces hold no field, their place,
- * and their length in *wrong. */
+/* Writes `length` bytes of a template with the values of its fields. Returns NULL, or the place of braces that hold no known
+ * field, and sets *wrong to their length. */
 const char *gconv_template_expand(FILE *out, const char *part, size_t length, const gconv_template_values *values,
                                   size_t *wrong);

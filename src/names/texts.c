@@ -94,6 +94,6 @@ gconv_status gconv_check_outputs(const gconv_outputs *outputs, const gconv_input
   GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs"));
   for (size_t i = 0; inputs && i < inputs->count; i++)
     if (!outputs->first || outputs->first[i] > outputs->first[i + 1] || outputs->first[i + 1] > outputs->paths.count)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "outputs: it is not said which outputs input %zu has", i + 1);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "outputs->first does not say which outputs input %zu has", i + 1);
   return GCONV_OK;
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages, lists of texts, and checks of the arguments of gconv_jobs.h (base/arguments.h checks the arguments of gconv.h).
- */
+/* Messages, lists of texts, and checks of the arguments of gconv_jobs.h. (base/arguments.h checks those of gconv.h.) */
 #pragma once
 
 #include "base/arguments.h"
 #include "base/status.h"
 #include "gconv_jobs.h"
 
-/* Hands the text of a failure over to a caller of gconv_jobs.h, and returns `status`. Inside of this room, as in the rooms
- * below, a failure leaves its text in gconv_last_error(). */
+/* Copies the text of a failure from gconv_last_error() to the message of a caller of gconv_jobs.h, and returns `status`. */
 gconv_status gconv_tell(gconv_status status, gconv_message *message);
 /* Does gconv_texts_add(), and returns a status: GCONV_NO_MEMORY if the text is NULL or there is no memory for the list. */
 gconv_status gconv_texts_append(gconv_texts *texts, char *text);
@@ -34,7 +32,7 @@ void gconv_keys_free(gconv_key *keys, size_t count);
     GCONV_TRY(gconv_tell(gconv_check_given(GCONV_POINTERS(__VA_ARGS__), #__VA_ARGS__, __func__), message));                 \
   } while (0)
 
-/* Fails if one of the texts is missing. `name` of the list is for the error. */
+/* Fails if one of the texts is missing. name: the list's, for the error. */
 gconv_status gconv_check_texts(const gconv_texts *texts, const char *name);
 /* Fails if an input or a text of the inputs is missing. */
 gconv_status gconv_check_inputs(const gconv_inputs *inputs);

@@ -26,14 +26,14 @@ static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
   size_t *kept = status == GCONV_OK ? malloc((n + 1) * sizeof *kept) : NULL;
   model->vectors.columns = t->cases->columns;
   for (size_t k = 0; k < n && kept; k++) {
-    bool is_one = false;
+    bool supports = false; /* the case is a support vector */
     for (size_t r = 0; r < rows; r++)
-      is_one = is_one || all[r * n + k] != 0;
+      supports = supports || all[r * n + k] != 0;
     while (classes > 0 && k >= t->begins[class + 1])
       class ++;
-    if (is_one && classes > 0)
+    if (supports && classes > 0)
       model->class_vectors[class]++;
-    if (is_one)
+    if (supports)
       kept[vectors++] = k;
   }
   model->coefficients = kept ? malloc((vectors * rows + 1) * sizeof *model->coefficients) : NULL;
@@ -61,21 +61,18 @@ static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
 /* Sorts members by class; within a class, they keep their order. */
 static gconv_status sort_members(const gconv_svm_cases *cases, const size_t *members, size_t count, const char *const *names,
                                  size_t class_count, size_t *sorted, size_t *begins) {
-  size_t at = 0, filled = 0;
+  size_t at = 0;
   for (size_t c = 0; c < class_count; c++) {
     begins[c] = at;
     for (size_t k = 0; k < count; k++)
       if ((size_t)cases->targets[members[k]] == c)
         sorted[at++] = members[k];
-    filled += at > begins[c];
     if (at == begins[c])
-      return gconv_fail(GCONV_BAD_ARGUMENT, "the class %s has no case here: leave it out, or add cases", names[c]);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the class %s has no case: leave it out, or add cases", names[c]);
   }
   begins[class_count] = at;
   if (class_count == 0)
     memcpy(sorted, members, count * sizeof *sorted);
-  else if (filled < 2)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "all cases are of one class: a support vector machine parts two or more");
   return GCONV_OK;
 }
 

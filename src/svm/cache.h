@@ -16,8 +16,8 @@ typedef struct gconv_svm_cache {
 gconv_status gconv_svm_cache_make(size_t count, size_t slots, gconv_svm_cache *cache);
 /* Empties the cache. */
 void gconv_svm_cache_forget(gconv_svm_cache *cache);
-/* slots[k] = the slot of row wanted[k]. Returns the number of rows that are not in the cache; missing[] lists their k, and
- * the caller computes them. At most `slots` different rows may be wanted. */
+/* Sets slots[k] to the slot of row wanted[k], for k < count. Returns the number of missing rows: rows that were not in the
+ * cache. missing[] gets their k, and the caller computes them. At most cache->slots different rows may be wanted. */
 size_t gconv_svm_cache_take(gconv_svm_cache *cache, const uint32_t *wanted, size_t count, uint32_t *slots,
                             uint32_t *missing);
 void gconv_svm_cache_free(gconv_svm_cache *cache);

@@ -131,29 +131,29 @@ gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *ca
 /* Sets the numbers that fill gaps: the mean of each column over cases members[0 .. count). */
 static gconv_status find_fills(const gconv_svm_cases *cases, const size_t *members, size_t count, gconv_svm_range *range) {
   double *sums = calloc(cases->columns, sizeof *sums);
-  size_t *left = calloc(cases->columns, sizeof *left), none = SIZE_MAX;
+  size_t *gaps = calloc(cases->columns, sizeof *gaps), empty = SIZE_MAX;
   range->fills = malloc(cases->columns * sizeof *range->fills);
-  for (size_t i = 0; i < count && sums && left && range->fills; i++) {
+  const bool enough = sums && gaps && range->fills;
+  for (size_t i = 0; i < count && enough; i++) {
     const gconv_svm_row *row = &cases->rows[members[i]];
     for (size_t k = 0; k < row->count; k++) {
-      left[row->columns[k]] += isnan(row->values[k]);
+      gaps[row->columns[k]] += isnan(row->values[k]);
       sums[row->columns[k]] += isnan(row->values[k]) ? 0 : (double)row->values[k];
     }
   }
-  bool enough = sums && left && range->fills;
   for (size_t c = 0; c < cases->columns && enough; c++) {
-    range->fills[c] = (float)(sums[c] / (double)(count - left[c]));
-    none = left[c] == count ? c : none;
+    range->fills[c] = (float)(sums[c] / (double)(count - gaps[c]));
+    empty = gaps[c] == count ? c : empty;
   }
   free(sums);
-  free(left);
+  free(gaps);
   GCONV_NEED_MEMORY(enough, "no memory for the means of %zu columns", cases->columns);
-  return none == SIZE_MAX
+  return empty == SIZE_MAX
              ? GCONV_OK
              : gconv_fail(GCONV_BAD_ARGUMENT,
-                          "column %zu has no number at all in the %zu cases that are trained, so there is no mean "
-                          "to put in: remove it",
-                          none + 1, count);
+                          "column %zu has no number at all in the %zu cases of the training, so that no mean can fill "
+                          "its gaps: remove the column",
+                          empty + 1, count);
 }
 
 static float filled(const gconv_svm_range *range, size_t column, float value) {
@@ -166,7 +166,7 @@ static gconv_status find_deviations(const gconv_svm_cases *cases, const size_t *
                                     gconv_svm_range *range) {
   const size_t columns = cases->columns;
   double *sums = calloc(2 * columns, sizeof *sums), *origins = calloc(columns, sizeof *origins);
-  size_t *met = calloc(columns, sizeof *met);
+  size_t *met = calloc(columns, sizeof *met); /* how many entries each column has */
   gconv_status status =
       sums && origins && met ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", columns);
   for (size_t i = 0; i < count && status == GCONV_OK; i++) {
@@ -203,7 +203,7 @@ gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *me
     GCONV_TRY(find_fills(cases, members, count, range));
   if (scaling == GCONV_SVM_UNSCALED)
     return GCONV_OK;
-  size_t *met = calloc(cases->columns, sizeof *met);
+  size_t *met = calloc(cases->columns, sizeof *met); /* how many entries each column has */
   range->least = malloc(cases->columns * sizeof *range->least);
   range->most = malloc(cases->columns * sizeof *range->most);
   if (!met || !range->least || !range->most) {
@@ -299,7 +299,7 @@ gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members,
       fold[order[k]] = k % folds;
   for (size_t k = 0; k < count && class_count > 0; k++) {
     size_t class = (size_t)cases->targets[members[order[k]]];
-    fold[order[k]] = (dealt[class]++ + class) % folds; /* so that small classes do not all begin with fold 0 */
+    fold[order[k]] = (dealt[class]++ + class) % folds; /* + class: small classes do not all begin with fold 0 */
   }
   free(order);
   free(dealt);

@@ -110,11 +110,11 @@ void gconv_svm_gpu_free(gconv_svm_gpu *gpu) {
 
 /* ---- Matrices ---- */
 
-/* Where the numbers of a round lie: offsets in bytes, in the staged memory of the host as in the memory of the device. */
+/* Where the numbers of a round lie: offsets in bytes, the same in the host's staging memory and in device memory. */
 struct parts {
   size_t numbers; /* doubles: diagonal, low, high, F and b, one after the other, each padded */
   size_t by;      /* doubles: by how much the variables changed */
-  size_t steps;   /* uint64_t: steps of the solver; behind it, uint32_t: how many variables changed */
+  size_t steps;   /* uint64_t: steps of the solver; then a uint32_t: how many variables changed */
   size_t rows;    /* pointers to the rows of the variables */
   size_t moved;   /* pointers to the rows of the variables that changed */
   size_t columns; /* uint32_t: the member of each variable, a column of the kernel matrix */
@@ -158,7 +158,7 @@ static gconv_status allocate_rows(gconv_svm_gpu_matrix *m, const gconv_svm_gpu_o
   return GCONV_OK;
 }
 
-/* Makes the digits of the members if they let rows be computed faster, and if a quarter of the free memory suffices. */
+/* Makes the digits of the members if rows are faster to compute from them, and if a quarter of the free memory suffices. */
 static gconv_status make_digits(gconv_svm_gpu_matrix *m) {
   const gconv_svm_gpu *gpu = m->gpu;
   const gconv_svm_formula *formula = &gpu->formula;

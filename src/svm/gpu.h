@@ -10,7 +10,8 @@
 
 GCONV_C_BEGIN
 
-/* Returns the most steps for a problem of `count` variables: as in LIBSVM, but more for large ones, as steps are faster. */
+/* Returns the most steps for a problem of `count` variables. LIBSVM allows fewer for large problems; its steps are slower.
+ */
 static inline uint64_t gconv_svm_most_steps(size_t count) {
   const uint64_t least = 10000000, each = 5000, most = 100000000 + 100 * (uint64_t)count;
   return each * count < least ? least : each * count < most ? each * count : most;
@@ -34,9 +35,9 @@ typedef struct gconv_svm_gpu_order {
   const size_t *members; /* indices of cases */
   size_t count;
   size_t working;               /* the most variables of a working set */
-  size_t slots;                 /* the fewest rows that must fit; if cache_bytes allows more, up to `count` rows fit */
+  size_t slots;                 /* how many rows must fit. If cache_bytes allows more, up to `count` rows fit */
   uint64_t cache_bytes;         /* 0: half of the free memory */
-  gconv_svm_gpu_matrix *lender; /* a matrix whose rows are no longer needed; its memory is used if it suffices. Or NULL */
+  gconv_svm_gpu_matrix *lender; /* a matrix whose rows are not needed: its memory is used if it is large enough. Or NULL */
 } gconv_svm_gpu_order;
 
 gconv_status gconv_svm_gpu_matrix_create(gconv_svm_gpu *gpu, const gconv_svm_gpu_order *order,
@@ -67,7 +68,7 @@ gconv_status gconv_svm_gpu_matrix_solve(gconv_svm_gpu_matrix *matrix, const gcon
 gconv_status gconv_svm_gpu_matrix_subtract(gconv_svm_gpu_matrix *matrix, const uint32_t *slots, const double *by,
                                            size_t count, double *g);
 
-/* ---- Machines whose matrices fit whole ---- */
+/* ---- Machines that one block of threads trains, with the whole kernel matrix in memory ---- */
 
 /* A machine for two classes: the cases members[0 .. first) are of the first class. */
 typedef struct gconv_svm_gpu_pair {
@@ -79,7 +80,7 @@ typedef struct gconv_svm_gpu_pair {
   double largest, smallest; /* largest: the largest gradient of variables that may grow; smallest: the smallest gradient of
                                variables that may shrink */
   uint64_t steps;
-  bool failed; /* true: it did not converge */
+  bool failed; /* true: the solver did not converge */
 } gconv_svm_gpu_pair;
 
 /* True if one block of threads can solve a problem of `variables` variables as a whole. */

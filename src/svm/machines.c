@@ -54,7 +54,7 @@ static gconv_status solve(const gconv_svm_training *t, const variables *v, size_
   return status;
 }
 
-/* Returns the number of cases of the pair's first class; *all: of both classes. */
+/* Returns the number of cases of the pair's first class, and sets *all to the number of cases of both classes. */
 static size_t cases_of_pair(const gconv_svm_training *t, size_t pair, size_t *all) {
   const size_t i = t->firsts[pair], j = t->seconds[pair], first = t->begins[i + 1] - t->begins[i];
   *all = first + t->begins[j + 1] - t->begins[j];
@@ -90,8 +90,8 @@ static gconv_status train_pair(const gconv_svm_training *t, size_t pair) {
   return status;
 }
 
-/* Trains the machine of a regression. It has two variables a case: one grows if the target is above the tube, the other
- * shrinks if the target is below. */
+/* Trains the machine of a regression. It has two variables a case: the first grows if the target is above the tube, the
+ * second shrinks if the target is below. */
 static gconv_status train_regression(const gconv_svm_training *t) {
   size_t cases = t->count, count = 2 * cases;
   const double tube = t->settings->given.tube;
@@ -125,8 +125,8 @@ static void pair_turn(void *context, size_t turn, int seat) {
     strncpy(t->errors[turn], gconv_last_error(), sizeof *t->errors - 1);
 }
 
-static gconv_status train_pairs_here(gconv_svm_training *t, size_t pairs, gconv_threads *threads) {
-  enum { A_THREAD = 4 }; /* pairs a thread from which on each pair is trained by one thread, not by all */
+static gconv_status train_pairs_on_cpu(gconv_svm_training *t, size_t pairs, gconv_threads *threads) {
+  enum { A_THREAD = 4 }; /* with so many pairs a thread, one thread trains each pair; with fewer, all threads share a pair */
   size_t all = threads ? (size_t)gconv_threads_count(threads) : 1;
   bool each = pairs >= A_THREAD * all;
   gconv_status status = GCONV_OK;
@@ -210,7 +210,7 @@ static bool is_small(const gconv_svm_training *t, size_t count) {
 }
 
 /* Trains the pairs on the GPU: many small pairs at a time, each by a block of threads; then the large pairs, one by one. */
-static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
+static gconv_status train_pairs_on_gpu(gconv_svm_training *t, size_t pairs) {
   small_pairs all = {.t = t};
   size_t count;
   all.pairs = calloc(pairs, sizeof *all.pairs);
@@ -237,7 +237,7 @@ static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
   return status;
 }
 #else
-static gconv_status train_pairs_there(gconv_svm_training *t, size_t pairs) {
+static gconv_status train_pairs_on_gpu(gconv_svm_training *t, size_t pairs) {
   return GCONV_UNSUPPORTED;
 }
 #endif
@@ -251,20 +251,20 @@ static gconv_status train_pairs(gconv_svm_training *t, size_t pairs, gconv_threa
       t->firsts[k] = i;
       t->seconds[k] = j;
     }
-  gconv_status status = t->place.gpu ? train_pairs_there(t, pairs) : train_pairs_here(t, pairs, threads);
+  gconv_status status = t->place.gpu ? train_pairs_on_gpu(t, pairs) : train_pairs_on_cpu(t, pairs, threads);
   free(t->firsts);
   return status;
 }
 
 /* ---- All machines ---- */
 
-static gconv_status train_on(gconv_svm_training *t, size_t machines, gconv_device *device) {
+static gconv_status train_on_cpu(gconv_svm_training *t, size_t machines, gconv_device *device) {
   t->place = (gconv_svm_place){.threads = gconv_device_threads(device), .cache_bytes = t->settings->given.cache_bytes};
   return t->class_count > 0 ? train_pairs(t, machines, t->place.threads) : train_regression(t);
 }
 
 #ifdef GCONV_WITH_CUDA
-static gconv_status train_there(gconv_svm_training *t, size_t machines, gconv_device *device) {
+static gconv_status train_on_gpu(gconv_svm_training *t, size_t machines, gconv_device *device) {
   gconv_svm_gpu *gpu = NULL;
   gconv_status status = gconv_svm_gpu_create(device, &t->formula, t->cases->rows, t->cases->count, t->cases->columns, &gpu);
   t->place = (gconv_svm_place){.threads = gconv_device_threads(device),
@@ -278,16 +278,16 @@ static gconv_status train_there(gconv_svm_training *t, size_t machines, gconv_de
 
 /* Trains on the device, or on the CPU if the device cannot. */
 gconv_status gconv_svm_train_machines(gconv_svm_training *t, size_t machines, gconv_device *device) {
-  if (!gconv_svm_is_there(device, &t->formula))
-    return train_on(t, machines, device);
-  gconv_status status = train_there(t, machines, device);
+  if (!gconv_svm_gpu_computes(device, &t->formula))
+    return train_on_cpu(t, machines, device);
+  gconv_status status = train_on_gpu(t, machines, device);
   if (status != GCONV_NO_MEMORY)
     return status;
-  gconv_warn_once("trained on the CPU", "training goes on the CPU: %s", gconv_last_error());
-  return train_on(t, machines, device);
+  gconv_warn_once("trained on the CPU", "the CPU trains instead of the GPU: %s", gconv_last_error());
+  return train_on_cpu(t, machines, device);
 }
 #else
 gconv_status gconv_svm_train_machines(gconv_svm_training *t, size_t machines, gconv_device *device) {
-  return train_on(t, machines, device);
+  return train_on_cpu(t, machines, device);
 }
 #endif

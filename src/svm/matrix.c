@@ -30,7 +30,7 @@ struct gconv_svm_matrix {
 gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, double gamma, double coef0,
                                        double largest_norm) {
   static const gconv_svm_form forms[] = {GCONV_SVM_FORM_EXP, GCONV_SVM_FORM_DOT, GCONV_SVM_FORM_POWER, GCONV_SVM_FORM_TANH};
-  const double rounding = 2.3e-16, allowed = 1e-6; /* rounding: the error of float64; allowed: the error of the exponent */
+  const double rounding = 2.3e-16, allowed = 1e-6; /* rounding: of float64; allowed: the largest error of the exponent */
   return (gconv_svm_formula){.form = forms[kernel],
                              .degree = degree,
                              .gamma = gamma,
@@ -38,7 +38,7 @@ gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, 
                              .direct = kernel == GCONV_SVM_RBF && !(gamma * 4 * largest_norm * rounding < allowed)};
 }
 
-bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *formula) {
+bool gconv_svm_gpu_computes(const gconv_device *device, const gconv_svm_formula *formula) {
 #ifdef GCONV_WITH_CUDA
   return device->type == &gconv_device_type_cuda && formula->form != GCONV_SVM_FORM_TANH;
 #else
@@ -55,8 +55,8 @@ gconv_status gconv_svm_points_make(const gconv_svm_cases *cases, const size_t *m
   if (bytes > there || gconv_allocate(bytes, "the cases", (void **)&points->numbers) != GCONV_OK)
     return gconv_fail(
         GCONV_NO_MEMORY,
-        "no memory for %zu cases of %zu numbers, which the CPU keeps with their zeros: that takes %.1f GiB, and "
-        "this machine has %.1f; train on fewer cases, or on fewer columns",
+        "no memory for %zu cases of %zu numbers: with their zeros, which the CPU stores, they take %.1f GiB, and this "
+        "machine has %.1f; train on fewer cases, or on fewer columns",
         count, cases->columns, (double)padded * (double)cases->columns * (double)sizeof *points->numbers / 0x1p30,
         (double)there / 0x1p30);
   GCONV_TRY(gconv_allocate(padded * sizeof *points->norms, "norms", (void **)&points->norms));
@@ -108,7 +108,7 @@ static gconv_status allocate(gconv_svm_matrix *m, size_t least, size_t floats, f
   return allocate_lists(m, least, slots);
 }
 
-static gconv_status allocate_there(gconv_svm_matrix *m, size_t least, uint64_t bytes, gconv_svm_gpu_matrix *lender) {
+static gconv_status allocate_on_gpu(gconv_svm_matrix *m, size_t least, uint64_t bytes, gconv_svm_gpu_matrix *lender) {
 #ifdef GCONV_WITH_CUDA
   const gconv_svm_gpu_order order = {.members = m->members,
                                      .count = m->count,
@@ -123,7 +123,7 @@ static gconv_status allocate_there(gconv_svm_matrix *m, size_t least, uint64_t b
 #endif
 }
 
-/* own: `members` if the matrix takes ownership of them; else NULL. */
+/* own: the memory of `members` if the matrix shall free it; else NULL. */
 static gconv_status create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
                            size_t count, size_t *own, const gconv_svm_place *place, gconv_svm_matrix **matrix) {
   gconv_svm_matrix *m = calloc(1, sizeof *m);
@@ -155,7 +155,7 @@ gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gco
                                      size_t count, size_t least, const gconv_svm_place *place, gconv_svm_matrix **matrix) {
   gconv_status status = create(formula, cases, members, count, NULL, place, matrix);
   if (status == GCONV_OK && place->gpu)
-    status = allocate_there(*matrix, least, place->cache_bytes, NULL);
+    status = allocate_on_gpu(*matrix, least, place->cache_bytes, NULL);
   else if (status == GCONV_OK)
     status = allocate(*matrix, least, (size_t)(place->cache_bytes / sizeof(float)), NULL);
   return end_creation(status, matrix);
@@ -170,7 +170,7 @@ gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *memb
   const gconv_svm_place place = {.threads = whole->threads, .gpu = whole->gpu};
   gconv_status status = create(whole->formula, whole->cases, own, count, own, &place, part);
   if (status == GCONV_OK && whole->gpu)
-    status = allocate_there(*part, least, 0, whole->there);
+    status = allocate_on_gpu(*part, least, 0, whole->there);
   else if (status == GCONV_OK)
     status = allocate(*part, least, whole->cache.slots * whole->padded, whole->rows);
   gconv_svm_cache_forget(&whole->cache);
@@ -242,15 +242,15 @@ gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *m, const uint32_t *wanted, 
 
 /* ---- On a GPU ---- */
 
-bool gconv_svm_matrix_is_there(const gconv_svm_matrix *matrix) {
+bool gconv_svm_matrix_on_gpu(const gconv_svm_matrix *matrix) {
   return matrix->there != NULL;
 }
 
 #ifdef GCONV_WITH_CUDA
-static gconv_status make_there(gconv_svm_matrix *m, const uint32_t *wanted, size_t count) {
+static gconv_status make_on_gpu(gconv_svm_matrix *m, const uint32_t *wanted, size_t count) {
   uint32_t *slots = m->absent; /* in place: entry k is read before it is overwritten */
   const size_t missing = gconv_svm_cache_take(&m->cache, wanted, count, m->slots, m->absent);
-  uint32_t *members = (uint32_t *)m->to;
+  uint32_t *members = (uint32_t *)m->to; /* only the CPU uses to[] for pointers */
   for (size_t k = 0; k < missing; k++) {
     members[k] = wanted[m->absent[k]];
     slots[k] = m->slots[m->absent[k]];
@@ -264,7 +264,7 @@ gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *m, const double *g) {
 
 gconv_status gconv_svm_matrix_solve(gconv_svm_matrix *m, const uint32_t *wanted, const gconv_svm_small *small,
                                     double tolerance, uint64_t most, uint64_t *steps, double *g) {
-  GCONV_TRY(make_there(m, wanted, small->count));
+  GCONV_TRY(make_on_gpu(m, wanted, small->count));
   const gconv_svm_gpu_working working = {.count = small->count,
                                          .members = wanted,
                                          .slots = m->slots,
@@ -281,7 +281,7 @@ gconv_status gconv_svm_matrix_solve(gconv_svm_matrix *m, const uint32_t *wanted,
 
 gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *m, const uint32_t *wanted, const double *by, size_t count,
                                        double *g) {
-  GCONV_TRY(make_there(m, wanted, count));
+  GCONV_TRY(make_on_gpu(m, wanted, count));
   return gconv_svm_gpu_matrix_subtract(m->there, m->slots, by, count, g);
 }
 #else

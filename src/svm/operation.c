@@ -58,24 +58,22 @@ static void gather(const svm_plan *plan, const piece *p, size_t at) {
     const float *from = samples_of(p->in, p->frame, c, p->in_y, p->x);
     float *to = plan->rows + at * columns + c;
     for (int32_t i = 0; i < p->count; i++)
-      to[(size_t)i * columns] = isfinite(from[i]) ? from[i] : 0; /* scatter() sets the outputs of these to NaN */
+      to[(size_t)i * columns] = isfinite(from[i]) ? from[i] : 0; /* else scatter() sets the pixel's outputs to NaN */
   }
 }
 
 static void scatter(const svm_plan *plan, const piece *p, size_t at) {
   const size_t classes = plan->model->info.class_count;
-  for (size_t k = 0; k < classes; k++) {
-    float *to = samples_of(p->out, p->frame, k, p->out_y, p->x);
-    for (int32_t i = 0; i < p->count; i++)
-      to[i] = plan->probabilities ? (float)plan->probabilities[(at + (size_t)i) * classes + k]
-                                  : (float)((size_t)plan->classes[at + (size_t)i] == k);
-  }
+  float *to = samples_of(p->out, p->frame, 0, p->out_y, p->x);
+  const size_t plane = p->out->plane_bytes / sizeof(float);
+  gconv_svm_put_planes(plan->model, plan->classes ? plan->classes + at : NULL,
+                       plan->probabilities ? plan->probabilities + at * classes : NULL, (size_t)p->count, to, plane);
   gconv_svm_clear_planes(plan->model, samples_of(p->in, p->frame, 0, p->in_y, p->x), p->in->plane_bytes / sizeof(float),
-                         (size_t)p->count, samples_of(p->out, p->frame, 0, p->out_y, p->x),
-                         p->out->plane_bytes / sizeof(float));
+                         (size_t)p->count, to, plane);
 }
 
-/* Computes rows of the output from row in_row of `in` on. Pieces of several rows are predicted together. */
+/* Computes all rows of `out`, whose first row belongs to row in_row of `in`. Pieces of several rows are predicted together.
+ */
 static gconv_status predict_rows(const svm_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *out,
                                  gconv_timings *timings) {
   const double start = gconv_now_ms();
@@ -316,7 +314,7 @@ static gconv_status make_stages(const gconv_svm *model, int32_t channels, const 
   GCONV_THEN(status, make_operation(model, &machine));
   if (status == GCONV_OK) {
     const gconv_layer layer = {.bank = &machine->same, .groups = machine->same.filters};
-    stages[1] = &machine->base; /* it lives as long as the chain; its bank is a part of it */
+    stages[1] = &machine->base; /* lives as long as the chain, and so does its bank, which the layer uses */
     status = gconv_operation_network(&layer, 1, options, &stages[2]);
   }
   GCONV_THEN(status, gconv_operation_chain(stages, 3, result));

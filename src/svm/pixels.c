@@ -67,7 +67,7 @@ void gconv_svm_lean_free(gconv_svm_lean *form) {
   *form = (gconv_svm_lean){0};
 }
 
-/* ---- What follows from sums ---- */
+/* ---- Classes and probabilities ---- */
 
 gconv_status gconv_svm_lean_decide(const gconv_svm *model, const double *sums, size_t pitch, size_t count, double *values,
                                    int32_t *classes, double *probabilities) {
@@ -89,9 +89,9 @@ void gconv_svm_put_planes(const gconv_svm *model, const int32_t *classes, const 
       to[c * plane + i] = probabilities ? (float)probabilities[i * k + c] : (float)((size_t)classes[i] == c);
 }
 
-/* ---- Planes, by one thread ---- */
+/* ---- Prediction of planes, by one thread ---- */
 
-/* The parts of a thread's workspace, in this order. */
+/* The parts of a thread's workspace, in the order of the fields. */
 typedef struct parts {
   double *sums, *values, *probabilities;
   float *columns;
@@ -99,6 +99,7 @@ typedef struct parts {
   size_t pitch;
 } parts;
 
+/* Sets *p to the parts of `memory`, which may be NULL, and returns the bytes that they need. */
 static size_t cut(const gconv_svm *model, size_t count, void *memory, parts *p) {
   const gconv_svm_info *info = &model->info;
   const size_t step = GCONV_SVM_PIXELS_AT_ONCE, pitch = (count + step - 1) / step * step;
@@ -123,7 +124,7 @@ size_t gconv_svm_lean_bytes(const gconv_svm *model, size_t count) {
 void gconv_svm_clear_planes(const gconv_svm *model, const float *from, size_t from_plane, size_t count, float *to,
                             size_t plane) {
   for (size_t i = 0; i < count; i++) {
-    float lost = 0;
+    float lost = 0; /* becomes NaN if a column is NaN or infinite */
     for (size_t c = 0; c < model->info.columns; c++)
       lost += from[c * from_plane + i] * 0.0f;
     for (size_t k = 0; k < model->info.class_count && isnan(lost); k++)

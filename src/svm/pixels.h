@@ -15,8 +15,8 @@ typedef struct gconv_svm_lean {
   uint32_t *begins;
 } gconv_svm_lean;
 
-/* True if a model fits: it has the RBF kernel, at most 9 classes and 64 columns, and coefficients so small that the values
- * of pairs are accurate to some 1e-3. The answer does not depend on the device. */
+/* True if a model fits float32: it has the RBF kernel, at most 9 classes and 64 columns, and coefficients so small that the
+ * values of pairs are accurate to some 1e-3. The answer does not depend on the device. */
 bool gconv_svm_lean_fits(const gconv_svm *model);
 /* Makes the form of a model. If the model does not fit, *form stays zeros. */
 gconv_status gconv_svm_lean_make(const gconv_svm *model, gconv_svm_lean *form);
@@ -31,7 +31,7 @@ gconv_status gconv_svm_lean_decide(const gconv_svm *model, const double *sums, s
 void gconv_svm_put_planes(const gconv_svm *model, const int32_t *classes, const double *probabilities, size_t count,
                           float *to, size_t plane);
 
-/* Sets planes to NaN at pixels with a column that is NaN or infinite: they have no class. */
+/* Sets planes to NaN at pixels with a column that is NaN or infinite. Such pixels have no class. */
 void gconv_svm_clear_planes(const gconv_svm *model, const float *from, size_t from_plane, size_t count, float *to,
                             size_t plane);
 

@@ -14,7 +14,11 @@
 #include <cmath>
 #include <stdlib.h>
 
-enum { PIECE = 1 << 20 /* pixels whose sums are in device memory */, HOST_PIECE = 1 << 16, TURN = 1024 };
+enum {
+  PIECE = 1 << 20,      /* pixels whose sums are in device memory */
+  HOST_PIECE = 1 << 16, /* pixels whose sums or features are in host memory */
+  TURN = 1024           /* pixels whose sums a thread couples at a time */
+};
 
 struct gconv_svm_there {
   gconv_device *device;
@@ -111,7 +115,7 @@ void gconv_svm_there_free(gconv_svm_there *there) {
 
 /* ---- Pieces ---- */
 
-/* The planes in device memory that are predicted. */
+/* The planes in device memory: features, and the predictions. */
 struct planes {
   const float *in;
   float *out;

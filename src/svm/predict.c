@@ -78,8 +78,8 @@ static void predict_turn(void *context, size_t turn, int at) {
   }
 }
 
-static gconv_status values_here(const gconv_svm *model, gconv_threads *threads, const gconv_svm_row *rows, size_t count,
-                                double *values) {
+static gconv_status values_on_cpu(const gconv_svm *model, gconv_threads *threads, const gconv_svm_row *rows, size_t count,
+                                  double *values) {
   predicting p = {.model = model, .rows = rows, .count = count, .values = values, .control = gconv_control_here()};
   size_t seats = threads ? (size_t)gconv_threads_count(threads) : 1, columns = model->info.columns;
   size_t wide = TURN_ROWS * gconv_svm_coefficient_rows(model);
@@ -98,7 +98,7 @@ static gconv_status values_here(const gconv_svm *model, gconv_threads *threads, 
 }
 
 #ifdef GCONV_WITH_CUDA
-/* Copies the support vectors to the GPU, unless they are there. */
+/* Copies the support vectors to the GPU, unless it has them already. */
 static gconv_status bring_model(gconv_svm *model, gconv_device *device) {
   const size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
   if (model->gpu && model->gpu_device == device && model->gpu_index == device->index)
@@ -135,8 +135,8 @@ void gconv_svm_leave_gpu(gconv_svm *model, const gconv_device *device) {
   pthread_mutex_unlock(&model->gpu_lock);
 }
 
-static gconv_status values_there(gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
-                                 double *values) {
+static gconv_status values_on_gpu(gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
+                                  double *values) {
   const size_t machines = gconv_svm_machines(model), wide = gconv_svm_coefficient_rows(model);
   const size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
   double *sums = malloc((classes * wide * count + wide + 1) * sizeof *sums);
@@ -163,19 +163,19 @@ gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, cons
                               double *values) {
   enum { GPU_ROWS = 4096 }; /* the most rows of coefficients on a GPU; with more classes, the CPU sums */
   GCONV_TRY(gconv_svm_model_prepare((gconv_svm *)model));
-  if (!gconv_svm_is_there(device, &model->formula) || gconv_svm_coefficient_rows(model) > GPU_ROWS)
-    return values_here(model, gconv_device_threads(device), rows, count, values);
-  gconv_status status = values_there((gconv_svm *)model, device, rows, count, values);
+  if (!gconv_svm_gpu_computes(device, &model->formula) || gconv_svm_coefficient_rows(model) > GPU_ROWS)
+    return values_on_cpu(model, gconv_device_threads(device), rows, count, values);
+  gconv_status status = values_on_gpu((gconv_svm *)model, device, rows, count, values);
   if (status != GCONV_NO_MEMORY)
     return status;
-  gconv_warn_once("predicted on the CPU", "predictions go on the CPU: %s", gconv_last_error());
-  return values_here(model, gconv_device_threads(device), rows, count, values);
+  gconv_warn_once("predicted on the CPU", "the CPU predicts instead of the GPU: %s", gconv_last_error());
+  return values_on_cpu(model, gconv_device_threads(device), rows, count, values);
 }
 #else
 gconv_status gconv_svm_values(const gconv_svm *model, gconv_device *device, const gconv_svm_row *rows, size_t count,
                               double *values) {
   GCONV_TRY(gconv_svm_model_prepare((gconv_svm *)model));
-  return values_here(model, gconv_device_threads(device), rows, count, values);
+  return values_on_cpu(model, gconv_device_threads(device), rows, count, values);
 }
 #endif
 
@@ -314,7 +314,7 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
   double *values = results->values, *probabilities = results->probabilities;
   const gconv_svm_info *info = &model->info;
   if (classes && info->type != GCONV_SVM_C_SVC)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_svm_predict(): classes of a model of regression, which yields values");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_svm_predict(): a model of regression has no classes: it yields values");
   if (probabilities && !info->probabilities)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the model yields no probabilities: train it with them (gconv svm -b)");
   for (size_t i = 0; i < count * info->columns; i++)

@@ -25,8 +25,8 @@ static double cost_of(const targets *t, double a, double b) {
   return cost;
 }
 
-/* Newton's method with backtracking (Lin, Lin and Weng, "A note on Platt's probabilistic outputs for support vector
- * machines", 2007), with their constants. */
+/* Fits a and b by Newton's method with backtracking, with the constants of Lin, Lin and Weng, "A note on Platt's
+ * probabilistic outputs for support vector machines", 2007. prior_first, prior_second: the cases of each class. */
 static void fit_sigmoid(const targets *t, double prior_first, double prior_second, double *a, double *b) {
   const double least_step = 1e-10, ridge = 1e-12, enough = 1e-5, decrease = 1e-4;
   *a = 0;
@@ -71,7 +71,7 @@ typedef struct fitting {
   size_t count, class_count;
   const char *const *names;
   gconv_device *device;
-  size_t wide; /* values of a case: value j is of the pair with class j; 1 in regression */
+  size_t wide; /* how many values a case has. Value j is that of the pair of its class and class j; 1 in regression */
   size_t *fold, *inside;
   double *values; /* count x wide */
 } fitting;
@@ -91,6 +91,7 @@ static void keep_own(const fitting *f, size_t k, const double *all) {
     }
 }
 
+/* Computes the values of the cases of a fold by a model that was trained without them. */
 static gconv_status value_fold(const fitting *f, const gconv_svm *model, size_t fold) {
   enum { PART = 256 };
   gconv_svm_row rows[PART];
@@ -198,15 +199,15 @@ gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, con
                .device = device,
                .wide = class_count > 0 ? class_count : 1};
   if (count < 2 * (class_count > 0 ? class_count : 1))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu cases are too few for probabilities, which are fitted to cases held out",
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu cases are too few for probabilities, which need cases outside the training",
                       count);
   for (size_t c = 0; c < class_count; c++) {
     size_t in_class = 0;
     for (size_t k = 0; k < count; k++)
       in_class += (size_t)cases->targets[members[k]] == c;
     if (in_class < 2)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "the class %s has 1 case: probabilities are fitted to cases held out, and need 2", names[c]);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the class %s has 1 case: probabilities need 2, one to train and one to test",
+                        names[c]);
   }
   f.fold = malloc(2 * count * sizeof *f.fold);
   f.values = calloc(count * f.wide, sizeof *f.values);

@@ -2,8 +2,8 @@
 /*
  * The solver. In each round, the variables that violate the conditions of the optimum most become the working set. Its small
  * problem is solved with all its kernel values in memory (kernels/cpu/svm/pairs.h). Then the rows of the variables that
- * changed update the gradients of all variables. Gradients are float64. Of equal variables, the one with the lowest number
- * comes first. Results do not depend on threads.
+ * changed update the gradients of all variables. Gradients are float64. Of variables that are equally good, the one with the
+ * lowest number comes first. Results do not depend on threads.
  */
 #include "base/memory.h"
 #include "svm/svm.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-  WHOLE = 2048,            /* the most variables of a problem that is one working set */
+  WHOLE = 2048,            /* a problem of at most so many variables is a single working set */
   WORKING_BYTES = 1 << 28, /* the most bytes of the rows of a working set with more than LEAST variables */
   SHRINK_EVERY = 8         /* rounds after which the solver checks whether half of the variables have settled */
 };
@@ -32,10 +32,10 @@ typedef struct solving {
   double *g;                /* -Kb of each member, padded: F = c + g */
   double largest, smallest; /* largest: the largest F of variables that may grow; smallest: the smallest F of variables that
                                may shrink */
-  uint32_t *working, *before; /* working: the working set of this round, ascending; before: the last working set, its worst
-                                 violators first */
+  uint32_t *working, *before; /* working: the working set of this round, ascending; before: that of the previous round, the
+                                 violators that were new in it first */
   size_t count, before_count;
-  uint8_t *taken; /* for each variable: it is in the working set */
+  uint8_t *taken; /* for each variable: 1 if it is in the working set */
   candidate *candidates;
   uint32_t *wanted;
   const float **rows, **moved;
@@ -165,7 +165,7 @@ static gconv_svm_small make_small(solving *s) {
     high[k] = p->high[v];
     b[k] = s->b[v];
     F[k] = gradient(s, v);
-    if (gconv_svm_matrix_is_there(s->matrix))
+    if (gconv_svm_matrix_on_gpu(s->matrix))
       continue; /* the GPU gathers the block */
     s->block_rows[k] = s->rows[k];
     if (s->direct)
@@ -219,7 +219,8 @@ static gconv_status check_control(const solving *s) {
 }
 
 /* Solves the small problem, and updates the gradients. If that takes long, progress is reported between steps. */
-static gconv_status solve_here(solving *s, const gconv_svm_small *small, double tolerance, uint64_t most, uint64_t *steps) {
+static gconv_status solve_on_cpu(solving *s, const gconv_svm_small *small, double tolerance, uint64_t most,
+                                 uint64_t *steps) {
   enum { STEPS = 1 << 14 };
   uint64_t taken = STEPS;
   for (*steps = 0; *steps < most && taken == STEPS; *steps += taken) {
@@ -242,28 +243,27 @@ static gconv_status solve_here(solving *s, const gconv_svm_small *small, double 
 
 static gconv_status do_round(solving *s, double gap, uint64_t most_steps, uint64_t *steps) {
   const gconv_svm_problem *p = s->problem;
-  const bool whole = p->count <= s->most, there = gconv_svm_matrix_is_there(s->matrix);
+  const bool whole = p->count <= s->most, there = gconv_svm_matrix_on_gpu(s->matrix);
   choose_working_set(s);
   for (size_t k = 0; k < s->count; k++)
     s->wanted[k] = p->member[s->working[k]];
   if (!there)
     GCONV_TRY(gconv_svm_matrix_rows(s->matrix, s->wanted, s->count, s->rows));
   gconv_svm_small small = make_small(s);
-  double enough = whole || 0.1 * gap < 0.5 * p->tolerance ? 0.5 * p->tolerance : 0.1 * gap;
-  enough = whole ? p->tolerance : enough;
+  const double enough = whole ? p->tolerance : fmax(0.1 * gap, 0.5 * p->tolerance);
   GCONV_TRY(there ? gconv_svm_matrix_solve(s->matrix, s->wanted, &small, enough, most_steps, steps, s->g)
-                  : solve_here(s, &small, enough, most_steps, steps));
+                  : solve_on_cpu(s, &small, enough, most_steps, steps));
   for (size_t k = 0; k < s->count; k++)
     s->b[s->working[k]] = small.b[k];
   return GCONV_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- Memory and results ---- */
 
 static gconv_status allocate(solving *s) {
   size_t n = s->problem->count, q = s->most, pitch = gconv_svm_padded(q);
   s->direct = n <= q && n == s->problem->members;
-  if (!s->direct && !gconv_svm_matrix_is_there(s->matrix))
+  if (!s->direct && !gconv_svm_matrix_on_gpu(s->matrix))
     GCONV_TRY(gconv_allocate(q * pitch * sizeof *s->block, "a working set", (void **)&s->block));
   GCONV_TRY(gconv_allocate(7 * pitch * sizeof *s->numbers, "a working set", (void **)&s->numbers));
   s->working = malloc(2 * q * sizeof *s->working);
@@ -314,16 +314,17 @@ static void release(solving *s) {
 
 static gconv_status optimize(solving *s, gconv_svm_solution *solution);
 
-/* A problem of the variables that have not settled. The other variables keep their values, which g accounts for. */
+/* A problem of the active variables only. The other variables keep their values, which are part of the gradients g. */
 typedef struct part {
   size_t count, members;
-  uint32_t *variables, *member,
-      *of; /* variables: of the whole problem; member: of the part; of: the whole's member for each member of the part */
-  double *numbers; /* c, low, high and b of the part */
+  uint32_t *variables; /* of each variable of the part: its number in the whole problem */
+  uint32_t *member;    /* of each variable of the part: its member of the part */
+  uint32_t *of;        /* of each member of the part: its member of the whole problem */
+  double *numbers;     /* c, low, high and b of the part */
   double *g;
 } part;
 
-/* True if a variable may violate a condition of the optimum: it is between its bounds, or its gradient leads off a bound. */
+/* True if a variable may still move: it is between its bounds, or its gradient points away from the bound where it is. */
 static bool is_active(const solving *s, size_t v) {
   const gconv_svm_problem *p = s->problem;
   bool grows = s->b[v]<p->high[v], shrinks = s->b[v]> p->low[v];
@@ -386,7 +387,7 @@ static gconv_status take_part(solving *s, const part *q) {
         s->b[v] = b[k];
       }
     }
-    if (moved > 0 && gconv_svm_matrix_is_there(s->matrix)) {
+    if (moved > 0 && gconv_svm_matrix_on_gpu(s->matrix)) {
       GCONV_TRY(gconv_svm_matrix_subtract(s->matrix, s->wanted, s->by, moved, s->g));
       continue;
     }
@@ -426,7 +427,7 @@ static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *so
   return status;
 }
 
-/* Solves for the variables that have not settled, if these are at most half of all. */
+/* Solves the problem of the active variables, if they are at most half of all. */
 static gconv_status shrink(solving *s, gconv_svm_solution *solution) {
   size_t active = 0;
   if (find_gap(s) < s->problem->tolerance)
@@ -436,7 +437,7 @@ static gconv_status shrink(solving *s, gconv_svm_solution *solution) {
   return 2 * active <= s->problem->count ? solve_part(s, active, solution) : GCONV_OK;
 }
 
-/* ---- The whole, continued ---- */
+/* ---- The rounds ---- */
 
 void gconv_svm_warn_missed(double gap) {
   gconv_warn_once("not converged",

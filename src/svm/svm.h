@@ -20,12 +20,12 @@ GCONV_C_BEGIN
 /* Sparse rows. Zero-initialise before first use. */
 typedef struct gconv_svm_cases {
   size_t count, columns, entries;
-  size_t row_entries;  /* entries of the row that is not ended */
+  size_t row_entries;  /* entries so far of the current row, which is not yet in rows[] */
   uint32_t *index;     /* owned: the columns of the entries */
   float *values;       /* owned */
   gconv_svm_row *rows; /* owned */
   float *targets;      /* owned: the class or the target of each row; NULL: there are none */
-  bool gaps;           /* values may be NaN, which are missing numbers */
+  bool gaps;           /* values may be NaN, which stands for a missing number */
 } gconv_svm_cases;
 
 /* The scaling of columns: lower + (upper - lower) * (x - least) / (most - least); 0 in constant columns. */
@@ -62,8 +62,8 @@ void gconv_svm_range_column(const gconv_svm_range *range, size_t column, const f
 void gconv_svm_range_row(const gconv_svm_range *range, size_t columns, const float *from, float *to);
 void gconv_svm_range_free(gconv_svm_range *range);
 
-/* Deals members to folds: fold[k] for k < count. If class_count > 0, each fold gets its share of each class. stream: another
- * number for each use, so that folds differ. */
+/* Sets fold[k], k < count, to the random fold of members[k]. If class_count > 0, each fold gets its share of each class.
+ * stream: a number of the stream of random numbers. Uses with different numbers get different folds. */
 gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members, size_t count, size_t class_count,
                             size_t folds, uint64_t seed, uint64_t stream, size_t *fold);
 
@@ -73,13 +73,13 @@ gconv_status gconv_svm_deal(const gconv_svm_cases *cases, const size_t *members,
 typedef struct gconv_svm_watch {
   void (*progress)(void *user, const gconv_svm_progress *progress); /* NULL: no reports */
   void *user;
-  gconv_controlled *control; /* the caller's, which is told how many machines are done; NULL: none */
+  gconv_controlled *control; /* the caller's control, which gets the share of machines that are trained; NULL: none */
   pthread_mutex_t lock;
   gconv_svm_progress now;
 } gconv_svm_watch;
 
-/* gconv_svm_watch_done() reports that one more machine is trained. gconv_svm_watch_gap() reports by how much the machine at
- * work still misses the conditions of its optimum. Thread-safe; `watch` may be NULL. */
+/* gconv_svm_watch_done() reports that one more machine is trained. gconv_svm_watch_gap() reports by how much the solution of
+ * the current machine still violates the conditions of the optimum. Thread-safe; `watch` may be NULL. */
 void gconv_svm_watch_done(gconv_svm_watch *watch);
 void gconv_svm_watch_gap(gconv_svm_watch *watch, double gap);
 
@@ -102,10 +102,10 @@ double gconv_svm_cost_of(const gconv_svm_settings *settings, const char *class_n
 /* The kernel matrix of some cases, with a cache of its most recently used rows. */
 typedef struct gconv_svm_matrix gconv_svm_matrix;
 
-/* The place where machines are trained, and the memory for rows of a machine. */
+/* Where machines are trained, and the memory for rows of a machine. */
 typedef struct gconv_svm_place {
   gconv_threads *threads; /* they share the work on a machine; NULL: one thread trains it */
-  gconv_svm_gpu *gpu;     /* has the cases; NULL: the CPU trains */
+  gconv_svm_gpu *gpu;     /* the GPU, with a copy of the cases; NULL: the CPU trains */
   uint64_t cache_bytes;   /* 0 on a GPU: as much as fits */
 } gconv_svm_place;
 
@@ -113,14 +113,15 @@ typedef struct gconv_svm_place {
 gconv_status gconv_svm_matrix_create(const gconv_svm_formula *formula, const gconv_svm_cases *cases, const size_t *members,
                                      size_t count, size_t least, const gconv_svm_place *place, gconv_svm_matrix **matrix);
 /* Sets rows[k] to the row of member wanted[k], for k < count. A row has a float for each member of the matrix, and is padded
- * to whole blocks. `count` is at most the matrix's `least`. The pointers are valid until the next call. */
+ * to whole blocks. `count` is at most the `least` of gconv_svm_matrix_create(). The pointers are valid until the next call.
+ */
 gconv_status gconv_svm_matrix_rows(gconv_svm_matrix *matrix, const uint32_t *wanted, size_t count, const float **rows);
 /* Creates the matrix of some members of `whole`. It may use the memory of `whole`, whose rows are then lost. When the part
  * is freed, `whole` can compute them again. */
 gconv_status gconv_svm_matrix_part(gconv_svm_matrix *whole, const uint32_t *members, size_t count, size_t least,
                                    gconv_svm_matrix **part);
 /* True if the matrix is on a GPU. The solver then uses the next three functions. They update all members' gradients g. */
-bool gconv_svm_matrix_is_there(const gconv_svm_matrix *matrix);
+bool gconv_svm_matrix_on_gpu(const gconv_svm_matrix *matrix);
 /* Sets the gradients. Does nothing without a GPU. */
 gconv_status gconv_svm_matrix_begin(gconv_svm_matrix *matrix, const double *g);
 /* Solves the problem of a working set, whose variables belong to members wanted[], and updates g. */
@@ -143,7 +144,7 @@ gconv_status gconv_svm_points_make(const gconv_svm_cases *cases, const size_t *m
                                    gconv_svm_points *points);
 void gconv_svm_points_free(gconv_svm_points *points);
 
-/* Calls turn() for 0 .. turns - 1, by the threads or, if they are NULL, by the caller's thread. */
+/* Calls turn() for 0 .. turns - 1: on the threads or, if `threads` is NULL, on the caller's thread. */
 void gconv_svm_each(gconv_threads *threads, size_t turns, gconv_turn *turn, void *context);
 
 /* ---- The solver (solve.c) ---- */
@@ -157,7 +158,7 @@ typedef struct gconv_svm_problem {
   double tolerance;
   bool shrinks;
   gconv_svm_watch *watch;    /* or NULL */
-  gconv_controlled *control; /* training stops when it says so; or NULL */
+  gconv_controlled *control; /* training stops when the control asks for it; or NULL */
 } gconv_svm_problem;
 
 typedef struct gconv_svm_solution {
@@ -169,7 +170,7 @@ typedef struct gconv_svm_solution {
 
 enum { GCONV_SVM_WORKING = 512 }; /* the most variables of a working set */
 
-/* Warns that a machine did not reach the conditions of its optimum. */
+/* Warns that the solution of a machine still violates the conditions of the optimum, by `gap`. */
 void gconv_svm_warn_missed(double gap);
 /* Computes rho, the objective and the number of variables at their bounds, from b and from g = -Kb of each member. `largest`
  * is the largest F = c + g of the variables that may still grow, `smallest` the smallest F of those that may still shrink,
@@ -232,7 +233,7 @@ gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gco
                                    size_t count, const char *const *names, size_t class_count, gconv_device *device,
                                    gconv_svm *model);
 /* True if the device is a GPU that computes kernel values of this form. (On a GPU, tanh() has other bits.) */
-bool gconv_svm_is_there(const gconv_device *device, const gconv_svm_formula *formula);
+bool gconv_svm_gpu_computes(const gconv_device *device, const gconv_svm_formula *formula);
 
 /* ---- Prediction (predict.c) ---- */
 
@@ -248,13 +249,12 @@ gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size
                               double *probabilities);
 /* Returns the class with the most votes; the first of them if several have as many. */
 size_t gconv_svm_vote(const double *values, size_t class_count, size_t *votes);
+
 /* ---- Probabilities (probability.c) ---- */
 
 /* Fits the probabilities of a model of scaled cases, by cross-validation in 5 folds. */
 gconv_status gconv_svm_fit_probabilities(const gconv_svm_settings *settings, const gconv_svm_cases *cases,
                                          const size_t *members, size_t count, const char *const *names, size_t class_count,
                                          gconv_device *device, gconv_svm *model);
-
-/* ---- Training (train.c) ---- */
 
 GCONV_C_END

@@ -16,7 +16,7 @@ typedef struct gconv_svm_reading {
   gconv_lines lines;
   gconv_svm *model;
   bool has_type, has_kernel, has_gamma, has_degree, has_coef0;
-  uint64_t classes, vectors; /* as the header says */
+  uint64_t classes, vectors; /* the numbers of the header: nr_class and total_sv */
   bool has_classes, has_vectors;
   gconv_svm_numbers rho, labels, prob_a, prob_b, class_vectors,
       coefficients;                       /* coefficients: vectors x rows of coefficients */
@@ -27,10 +27,10 @@ typedef struct gconv_svm_reading {
   int32_t features;           /* features of a channel */
 } gconv_svm_reading;
 
-/* Follows "SV" on its line if notes and a line "# end" follow the vectors. */
+/* Stands after "SV" on its line if notes and a line "# end" follow the vectors. */
 #define GCONV_SVM_PROMISE "# notes follow"
 
-/* Between words. */
+/* The characters between words. */
 #define GCONV_SVM_BLANKS " \t"
 
 /* ---- text_words.c ---- */
@@ -42,7 +42,7 @@ bool gconv_svm_text_count(char **at, uint64_t most, uint64_t *count);
 /* True if only blanks are left. */
 bool gconv_svm_text_is_end(const char *at);
 gconv_status gconv_svm_text_add(gconv_svm_numbers *numbers, double number);
-/* Reads the next line that is not empty, without trailing blanks. *found: there is one. */
+/* Reads the next line that is not empty, without trailing blanks. *found: false at the end of the file. */
 gconv_status gconv_svm_text_line(gconv_svm_reading *r, bool *found);
 
 /* ---- text_notes.c ---- */

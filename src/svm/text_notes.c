@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the notes of gconv after the support vectors of a model, which are comments to LIBSVM: names of classes, the scaling
- * of columns and, for pixels, features and colours. */
+/* Reads the notes of gconv after the support vectors of a model: names of classes, the scaling of columns and, for pixels,
+ * features and colours. LIBSVM does not read them. */
 #include "base/memory.h"
 #include "data/table.h"
 #include "svm/text.h"
 
 #include <string.h>
 
-/* Returns the name that put_name() wrote (text.c), for free(); NULL: no memory. */
+/* Returns a name without the escapes of put_name() (text.c). The caller frees the name. NULL: no memory. */
 static char *copy_name(const char *at) {
   size_t length = strlen(at), used = 0;
   char *name = malloc(length + 1);
@@ -67,7 +67,7 @@ static gconv_status read_column(gconv_svm_reading *r, char *at) {
   return GCONV_OK;
 }
 
-/* Removes names if all are empty, and origins if all are 0: this is how the text says that there are none. */
+/* Removes names if all are empty, and origins if all are 0: put_columns() writes them so if there are none. */
 static void settle_columns(gconv_column_notes *notes) {
   bool names = false, origins = false;
   for (size_t c = 0; c < notes->count; c++) {
@@ -116,7 +116,7 @@ static gconv_status read_colour(gconv_svm_reading *r, char *at) {
       !gconv_svm_text_count(&at, UINT8_MAX, &parts[1]) || !gconv_svm_text_count(&at, UINT8_MAX, &parts[2]) ||
       !gconv_svm_text_is_end(at))
     return gconv_lines_fail(&r->lines,
-                            "expected the colour of a class, three numbers from 0 to 255, and one for each class");
+                            "expected the colour of a class, three numbers from 0 to 255, and one colour for each class");
   for (int c = 0; c < 3; c++)
     GCONV_TRY(gconv_svm_text_add(&r->colours, (double)parts[c]));
   return GCONV_OK;

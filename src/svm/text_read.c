@@ -33,8 +33,7 @@ static gconv_status read_type(gconv_svm_reading *r, const char *word) {
     r->model->info.type = GCONV_SVM_EPSILON_SVR;
   else if (strcmp(word, "one_class") == 0)
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: is a model of svm_type one_class: gconv has c_svc, epsilon_svr, and reads nu_svc "
-                      "and nu_svr",
+                      "%s: is a model of svm_type one_class: gconv reads c_svc, epsilon_svr, nu_svc and nu_svr",
                       r->lines.source->name);
   else
     return gconv_lines_fail(&r->lines, "svm_type %.40s: expected c_svc, nu_svc, epsilon_svr or nu_svr", word);
@@ -233,7 +232,7 @@ static gconv_status read_vectors(gconv_svm_reading *r) {
   return GCONV_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- The model ---- */
 
 static gconv_status name_classes(gconv_svm_reading *r) {
   if (r->named > 0)
@@ -252,7 +251,7 @@ static gconv_status name_classes(gconv_svm_reading *r) {
   return status;
 }
 
-/* Moves the numbers out of a list. */
+/* Returns the numbers of a list, which the caller now owns; NULL if there are none. */
 static double *taken(gconv_svm_numbers *l) {
   double *items = l->count > 0 ? l->items : NULL;
   if (items)

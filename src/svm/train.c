@@ -22,7 +22,7 @@ static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settin
                       "the cases have no classes: regression takes targets that are numbers, and classification takes whole "
                       "numbers for classes");
   if (settings->given.type == GCONV_SVM_C_SVC && info->class_count == 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "all cases are of one class, %s: a support vector machine parts two or more",
+    return gconv_fail(GCONV_BAD_ARGUMENT, "all cases are of one class, %s: a support vector machine separates two or more",
                       info->classes[0]);
   if (settings->given.type == GCONV_SVM_EPSILON_SVR && (info->class_count > 0 || info->outputs != 1))
     return gconv_fail(GCONV_BAD_ARGUMENT, "regression takes one target a case, which is a number: these have %zu %s",
@@ -40,14 +40,14 @@ static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settin
   return GCONV_OK;
 }
 
-/* Standard deviations of columns. */
+/* The least and the largest standard deviation of a column. */
 typedef struct scales {
   double least, most;
   size_t least_column, most_column;
 } scales;
 
-/* Finds the standard deviations of columns. Columns that few cases have, such as words in texts, are left out: their
- * deviation only says how rare they are. */
+/* Finds the least and the largest standard deviation. Columns that are 0 in more than half of the cases, such as words of
+ * texts, are left out: their deviation only says how rare they are. */
 static gconv_status find_scales(const gconv_svm_cases *cases, scales *found) {
   double *sums;
   GCONV_NEW(sums, 3 * cases->columns + 1, "no memory for the deviations of %zu columns", cases->columns);
@@ -76,7 +76,8 @@ static gconv_status find_scales(const gconv_svm_cases *cases, scales *found) {
   return GCONV_OK;
 }
 
-/* Warns of columns of unequal scale: the largest would decide alone, and the solver would take very many steps. */
+/* Warns of columns of unequal scale: the column with the largest numbers would decide alone, and the solver would take very
+ * many steps. */
 static gconv_status warn_of_scales(const gconv_svm_settings *settings, const gconv_svm_cases *cases,
                                    const gconv_dataset_info *info) {
   enum { UNEQUAL = 100 };
@@ -87,8 +88,8 @@ static gconv_status warn_of_scales(const gconv_svm_settings *settings, const gco
   GCONV_TRY(find_scales(cases, &found));
   if (found.most >= UNEQUAL * found.least)
     gconv_warn(
-        "columns are of unequal scale: the standard deviation of column %zu%s%.60s%s is %.3g, of column %zu%s%.60s%s "
-        "%.3g, so that the former decides alone, and training takes long: --scale standard (scaling) makes them equal",
+        "columns are of unequal scale: the standard deviation of column %zu%s%.60s%s is %.3g, that of column %zu%s%.60s%s "
+        "%.3g. The former column would decide alone, and training would take long: --scale standard (scaling) helps",
         found.most_column + 1, names ? " (" : "", names ? names[found.most_column] : "", names ? ")" : "", found.most,
         found.least_column + 1, names ? " (" : "", names ? names[found.least_column] : "", names ? ")" : "", found.least);
   return GCONV_OK;
@@ -108,8 +109,8 @@ static void warn_of_unit(const gconv_svm_settings *settings, const gconv_svm_cas
   const double deviation = sqrt(squares / n);
   if (deviation > 1e-6 * fabs(mean) && (deviation > 100 * o->cost || deviation < 2 * o->tube))
     gconv_warn(
-        "the targets have a standard deviation of %.4g, and C, %.4g, and the tube, %.4g, are in their unit, as LIBSVM has "
-        "them: -c %.5g -p %.5g mean what -c 1 -p 0.1 mean for targets that are scaled",
+        "the standard deviation of the targets is %.4g. C (%.4g) and the tube (%.4g) are in the unit of the targets, as in "
+        "LIBSVM: -c %.5g -p %.5g have the effect of -c 1 -p 0.1 on targets with a standard deviation of 1",
         deviation, o->cost, o->tube, deviation, deviation / 10);
 }
 
@@ -134,7 +135,7 @@ static size_t classes_of(const gconv_svm_settings *settings, const gconv_dataset
   return settings->given.type == GCONV_SVM_C_SVC ? info->class_count : 0;
 }
 
-/* Prepares the reports of progress for `folds` trainings. */
+/* Prepares reports of progress. `folds` models are trained. */
 static void begin_watch(gconv_svm_settings *settings, size_t class_count, size_t folds, gconv_svm_watch *watch) {
   const size_t machines = class_count > 0 ? class_count * (class_count - 1) / 2 : 1;
   const size_t each = settings->given.probabilities ? 6 : 1; /* probabilities take 5 more trainings, with cases held out */
@@ -239,6 +240,7 @@ typedef struct validating {
   gconv_svm_validation *result;
 } validating;
 
+/* Predicts the `count` cases outside the fold's training, and adds their errors to the sums. */
 static gconv_status judge(validating *v, const gconv_svm *model, size_t count) {
   size_t machines = gconv_svm_machines(model), columns = v->cases->columns;
   gconv_svm_cases part = {.columns = columns}, scaled = {0};
@@ -288,7 +290,7 @@ static gconv_status do_fold(validating *v, size_t fold) {
 static gconv_status validate(validating *v, const size_t *members, size_t folds) {
   size_t count = v->cases->count;
   if (folds > count)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu folds of %zu cases: each fold needs one", folds, count);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu folds of %zu cases: each fold needs a case", folds, count);
   for (size_t c = 0; c < v->class_count; c++) {
     size_t in_class = 0;
     for (size_t i = 0; i < count; i++)

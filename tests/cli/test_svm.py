@@ -341,7 +341,7 @@ class Svm(CommandTest):
         """Few entries in many columns are read as they are; what their zeros would take is told at once."""
         (self.folder / "wide.libsvm").write_text("".join(f"{i % 2} {1 + i % 9}:1 {1 << 24}:{i}\n" for i in range(20000)))
         refused = self.gconv("svm", "wide.libsvm", "-d", "cpu", "-o", "m.model", status=1).stderr
-        self.assertIn("no memory for 20000 cases of 16777216 numbers, which the CPU keeps with their zeros: that takes 2500.0 GiB", refused)
+        self.assertIn("no memory for 20000 cases of 16777216 numbers: with their zeros, which the CPU stores, they take 2500.0 GiB", refused)
         self.assertIn("train on fewer cases", refused)
         self.assertFalse((self.folder / "m.model").exists())
 

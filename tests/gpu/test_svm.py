@@ -163,7 +163,7 @@ class Machines(CommandTest):
         with little_memory(left):
             done = subprocess.run([*words, "-d", "cuda", "-o", "cuda.model", "--json"], cwd=self.folder, env=self.environment(), capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("training goes on the CPU: cuda:0 has no memory for the cases", done.stderr)
+        self.assertIn("the CPU trains instead of the GPU: cuda:0 has no memory for the cases", done.stderr)
         self.assertEqual(json.loads(done.stdout)["device"], "cpu")
         self.assertIn("too little memory", json.loads(done.stdout)["why"])
         self.gconv("svm", "t.libsvm", "-g", "0.1", "-c", "1", "-d", "cpu", "-o", "cpu.model")
