@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The ways of a group, from its files to its results. */
+/* The ways in which a group goes from its files to its results: whole, by rows, by frames, or as a JPEG that a GPU decodes.
+ */
 #pragma once
 
 #include "batch/run.h"

@@ -8,19 +8,19 @@
 #include <string.h>
 
 /* These bounds are the same on every machine, so that results are the same, too. */
-static const double GROUP_BYTES = 256 << 20;      /* bytes of a group of several images */
-static const double LARGE_BYTES = 1 << 30;        /* a network takes a larger image by rows ... */
-static const double TILED_BYTES = 256 << 20;      /* ... one that goes in tiles anyway takes this one, too ... */
-static const double BAND_BYTES = 96 << 20;        /* ... the part of them that is in memory at a time */
-static const double STREAMED_BYTES = 8 << 20;     /* plain filters take larger images by rows */
+static const double GROUP_BYTES = 256 << 20;      /* the most bytes of a group of several images */
+static const double LARGE_BYTES = 1 << 30;        /* networks take an image by rows if its tensors are larger */
+static const double TILED_BYTES = 256 << 20;      /* the same bound for a network whose images go in tiles anyway */
+static const double BAND_BYTES = 96 << 20;        /* the bytes of a band of these rows */
+static const double STREAMED_BYTES = 8 << 20;     /* plain filters take an image by rows if it is larger */
 static const double WRITER_BYTES = 5 << 20;       /* bytes of a writer, for each thread */
 static const double LEAST_WRITER_BYTES = 1 << 20; /* bytes of a writer of a small result */
 static const double SLAB_BYTES = 2 << 20;         /* pinned memory of a worker that may use a GPU */
 enum { MOST_WRITERS = 256, PROBE_ROWS = 64, LEAST_ROWS = 16 };
 
-/* ---- What images of a shape take ------------------------------------------------------------------------------------- */
+/* ---- The memory of images of a shape --------------------------------------------------------------------------------- */
 
-/* Adds the bytes of the outputs, and the input rows that they need. The outline is by rows, so nothing large is made. */
+/* Adds the bytes of the outputs, and the input rows that they need. The outline is a plan by rows without any buffers. */
 static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
   const gconv_image *like = &outline->like;
   cost->outputs = gconv_plan_outputs(outline);
@@ -88,25 +88,26 @@ static bool are_arrays(const gconv_run *run) {
   return format && format->tensors && run->operation->type->batches;
 }
 
-/* Returns the bytes of a copy, while an array whose channels are last is transposed. */
+/* Returns the bytes of the copy that is made while an NHWC array is transposed. */
 static double transposing_bytes(const gconv_worker *worker, const gconv_image *header) {
   return worker->run->batch->nhwc && header->planar ? worker->cost.in : 0;
 }
 
-/* Returns the bytes while images are decoded and put together: each thread decodes one, and one may be there twice. */
+/* Returns the bytes while images are decoded and joined. Each thread decodes one, and one may be in memory twice. */
 static double loading_bytes(const gconv_worker *worker, const gconv_image *header, double images, double reader) {
   double at_a_time = fmin(images, worker->threads);
   return (images > 1 ? images + 1 : images) * worker->cost.in + at_a_time * (reader + transposing_bytes(worker, header));
 }
 
-/* Returns the bytes of a writer's strips on one thread: a few strips of a row or more, hardly more than a small result. */
+/* Returns the bytes of a writer's strips on one thread: a few strips of a row or more. For a small result, they are little
+ * more than the result. */
 static double strip_bytes(const gconv_worker *worker) {
   const gconv_image *result = &worker->cost.result;
   double all = gconv_pixel_bytes(result) / result->frames, row = all / result->height;
   return fmin(fmax(WRITER_BYTES, 6 * row), LEAST_WRITER_BYTES + 6 * all);
 }
 
-/* Returns the bytes of a writer that grow with the picture. Planes are transposed to pixels in a copy. */
+/* Returns the bytes of a writer that grow with the picture. Planes are interleaved in a copy. */
 static double picture_bytes(const gconv_worker *worker, const gconv_item *item, bool in_parts) {
   const gconv_batch *batch = worker->run->batch;
   const gconv_write_options options = {.format = item ? item->format : batch->outputs->format,
@@ -133,7 +134,7 @@ static double writing_bytes(const gconv_worker *worker, const gconv_item *item, 
 }
 
 double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader) {
-  double copies = (double)worker->cost.outputs + 2; /* + 2: the reader's, and one in a written file */
+  double copies = (double)worker->cost.outputs + 2; /* + 2: the reader has one, and a file that is written has one */
   return (double)gconv_row_reader_bytes(reader) + copies * (double)gconv_row_reader_metadata_bytes(reader);
 }
 
@@ -161,7 +162,7 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
   const gconv_batch *batch = worker->run->batch;
   gconv_worker_judge(worker, header);
   if (!worker->cost.known)
-    return 1; /* there is no plan: it fails when it is carried */
+    return 1; /* no plan can be made: each image fails when it is carried */
   double memory = (double)worker->run->budget.bytes;
   double tensors = worker->cost.need.image + (are_arrays(worker->run) ? worker->cost.out : 0);
   size_t count = (alike - 1) / parts + 1, fits = tensors < GROUP_BYTES ? (size_t)(GROUP_BYTES / tensors) : 1;
@@ -189,7 +190,7 @@ static const char *choose_unit(double bytes, double *count) {
   return units[i];
 }
 
-/* Returns GCONV_TOO_LARGE, with its text. `reason`: why the image cannot go by rows, which takes less; NULL: it does. */
+/* Returns GCONV_TOO_LARGE, with its text. `reason`: why the image cannot go by rows, with less memory; NULL: it does. */
 static gconv_status refuse(const gconv_worker *worker, double bytes, const char *reason) {
   double wanted, allowed;
   const char *unit = choose_unit(bytes + (double)worker->run->budget.shared, &wanted);
@@ -234,7 +235,7 @@ bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
   const char *whole = cost->whole[0] ? cost->whole : NULL, *obstacle = gconv_rows_obstacle(group, item, reader);
-  /* Before an array is begun, the number of its images must be known. From a pipe it is not. */
+  /* Before an array is begun, the number of its images must be known. The number of images from a pipe is not. */
   bool waits = item->format->tensors && reader && gconv_row_reader_is_open_ended(reader);
   bool too_large = whole_bytes > (double)worker->run->budget.bytes;
   obstacle = obstacle ? obstacle : whole;
@@ -253,7 +254,7 @@ static double writer_bytes(const gconv_cost *cost) {
   return fmax(WRITER_BYTES, 6 * cost->out_row / (double)cost->outputs);
 }
 
-/* Finds the bytes that are taken for any number of rows, and those for each row. */
+/* Finds *fixed, the bytes that do not depend on the number of rows, and *row, the bytes for each row. */
 static void find_bytes(const gconv_group *group, const gconv_row_reader *reader, const gconv_cut *cut, double *fixed,
                        double *row) {
   const gconv_worker *worker = group->worker;
@@ -275,8 +276,8 @@ static size_t most_writers(const gconv_worker *worker) {
   return own > GCONV_WORKER_FILES ? (size_t)(own - GCONV_WORKER_FILES) + 1 : 1;
 }
 
-/* Returns the least bytes that an image takes by bands. Sets cut->writers, which grows with `most`, the bytes that are
- * allowed, and the two numbers of find_bytes() for this number of writers. */
+/* Returns the least bytes that an image takes by bands. Sets cut->writers: the more bytes are allowed (`most`), the more
+ * writers. Sets the two numbers of find_bytes() for this number of writers. */
 static double least_bytes(const gconv_group *group, const gconv_row_reader *reader, double most, gconv_cut *cut,
                           double *fixed, double *row) {
   const gconv_cost *cost = &group->worker->cost;
@@ -289,7 +290,7 @@ static double least_bytes(const gconv_group *group, const gconv_row_reader *read
   return *fixed + fewest_rows(cost) * *row;
 }
 
-/* Returns how much memory suffices. More memory means more writers, which take more in turn: so it is found step by step. */
+/* Returns how much memory suffices. As more memory means more writers, which take more memory, it is found step by step. */
 static double enough_bytes(const gconv_group *group, const gconv_row_reader *reader, double least, gconv_cut *cut) {
   double fixed, row, wanted;
   for (int i = 0; i < MOST_WRITERS && (wanted = least_bytes(group, reader, least, cut, &fixed, &row)) > least; i++)
@@ -297,8 +298,8 @@ static double enough_bytes(const gconv_group *group, const gconv_row_reader *rea
   return least;
 }
 
-/* Returns how many rows of a result in tiles are made at a time: preferably twice the rows of their halo. `left`: bytes
- * that are left for them and for what grows with them. Adds to *fixed what does. */
+/* Returns how many rows of a result in tiles are made at a time: preferably twice the rows of their halo. `left`: the bytes
+ * that are left for the rows and for buffers that grow with them. Adds the growth of the buffers to *fixed. */
 static double tiled_rows(const gconv_worker *worker, const gconv_image *header, double left, double fewest, double *fixed,
                          double row) {
   const gconv_cost *cost = &worker->cost;
@@ -328,7 +329,7 @@ gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *re
     return GCONV_OK;
   }
   bool ordered = reader && gconv_row_reader_is_in_order(reader) && !group->image.planar;
-  /* Pictures take several passes: to find their range, or for rows of tiles. */
+  /* A picture takes several passes: to find its range, or to make a mosaic one row of tiles after the other. */
   bool once = are_arrays(worker->run) && !cost->need.repeats;
   cut->whole = !ordered || !(once || gconv_row_reader_can_begin_again(reader));
   double least = least_bytes(group, reader, most, cut, &fixed, &row);

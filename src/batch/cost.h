@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory that images take. It decides which images go whole, by rows, or together. */
+/* The memory that images take, by which it is decided which images go whole, by rows, or together. */
 #pragma once
 
 #include "batch/run.h"
@@ -15,21 +15,21 @@ double gconv_group_bytes(gconv_worker *worker, const gconv_image *header, double
 /* Returns the bytes of an image's reader, without rows, and of the copies of its metadata in the results. */
 double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
 /* Returns how many of `alike` images, which have one shape, are executed together. This count follows from the images alone,
- * unless --memory allows fewer. `metadata`: bytes of metadata of the image that has most. */
+ * unless --memory allows fewer. `metadata`: the most bytes of metadata of an image. */
 size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike, double metadata);
 
 /* How an image goes by rows. */
 typedef struct gconv_cut {
   int32_t rows;   /* rows of a band, for gconv_plan_create(); 0: the plan decides */
   size_t writers; /* results that are written at a time */
-  bool whole;     /* the whole input is in memory nevertheless */
+  bool whole;     /* the whole input is in memory, although results are made by rows */
   double bytes;   /* bytes of memory */
 } gconv_cut;
 
 /* Returns why an item cannot go by rows, or NULL if it can. `reader`: NULL if its pixels are in memory. */
 const char *gconv_rows_obstacle(const gconv_group *group, const gconv_item *item, const gconv_row_reader *reader);
-/* Returns whether the only item goes by rows: if it does not fit into memory as a whole (`whole_bytes`), or if rows are
- * faster. *reason: why it cannot go by rows, for an error. */
+/* Returns whether the only item goes by rows: because it takes too much memory as a whole (`whole_bytes`), or because rows
+ * are faster. *reason: why the item cannot go by rows, for an error. */
 bool gconv_goes_by_rows(const gconv_group *group, const gconv_row_reader *reader, double whole_bytes, const char **reason);
 /* Chooses how the only item goes by rows. GCONV_TOO_LARGE if the memory does not suffice. */
 gconv_status gconv_rows_cut(const gconv_group *group, const gconv_row_reader *reader, gconv_cut *cut);

@@ -30,8 +30,8 @@ struct gconv_devices {
   int pools;           /* pools of threads: one for each worker; for each GPU, if one plan keeps all threads busy */
   int share;           /* threads of a pool */
   bool chosen;         /* the device is "auto": `worth` chooses it */
-  bool open;           /* the user left the device open */
-  bool starts;         /* decoders are started: the GPU decodes, and there are enough images */
+  bool open;           /* the user left the device open: the CPU may begin */
+  bool starts;         /* decoders of GPUs are started: a GPU shall decode, and there are enough images */
   gconv_device **cpus; /* [pools]; NULL before the first use */
   struct gpu gpus[MOST_GPUS];
 
@@ -41,8 +41,8 @@ struct gconv_devices {
   int opening;         /* GPUs that are not open yet: none is used before all are open */
   int running;         /* threads that open GPUs and start decoders */
   bool ended;          /* all groups are begun */
-  bool left;           /* the run has ended while threads still open GPUs: the last of them frees *devices */
-  gconv_status status; /* why a GPU that is needed is missing */
+  bool left;           /* the run has ended while threads still open GPUs: the last of these threads frees *devices */
+  gconv_status status; /* why a needed GPU is missing */
   gconv_message why;
   bool waited;    /* a worker has waited for a GPU */
   double wait_ms; /* how long the first such wait took */
@@ -62,7 +62,7 @@ static void ask_for_queues(void) {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
 }
 
-/* Starts the decoder, unless no image needs it any more. */
+/* Starts the decoder, if images still need it. */
 static void start_decoder(struct gpu *gpu) {
   gconv_devices *devices = gpu->devices;
   pthread_mutex_lock(&devices->lock);
@@ -112,8 +112,8 @@ bool gconv_devices_are_several(const char *name) {
   return name && (strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL);
 }
 
-/* Lists the GPUs that a name means: a list, such as "cuda:0,2", or all GPUs that can be used, for "cuda:all". If there is
- * none, lists "cuda", which fails with the reason when it is opened. Returns how many. */
+/* Lists the GPUs of a name: of a list, such as "cuda:0,2", or all usable GPUs, for "cuda:all". If there is none, lists
+ * "cuda": opening it fails with the reason. Returns how many. */
 static int list_gpus(const char *name, struct gpu gpus[MOST_GPUS]) {
   gconv_device_info info;
   bool all = strcmp(name, "cuda:all") == 0;
@@ -174,9 +174,9 @@ static gconv_status check_decoder(const gconv_batch *batch) {
   const char *obstacle = batch->decoder == GCONV_DECODER_GPU ? gconv_device_decoder_obstacle() : NULL;
   return !obstacle ? GCONV_OK
                    : gconv_fail(GCONV_UNSUPPORTED,
-                                "no GPU can decode (--decode gpu): %s: this takes a gconv that was built with CUDA, and "
-                                "nvJPEG, which is part "
-                                "of the CUDA toolkit (its folder is named in LD_LIBRARY_PATH): or leave it to the CPU",
+                                "no GPU can decode (--decode gpu): %s: decoding there takes a gconv that was built with "
+                                "CUDA, and nvJPEG of the CUDA toolkit, with its folder in LD_LIBRARY_PATH; or use "
+                                "--decode cpu",
                                 obstacle);
 }
 
@@ -188,7 +188,7 @@ static bool is_among(const gconv_algorithm_info *(*algorithm_at)(size_t), const 
   return false;
 }
 
-/* Returns a text for an error: what an algorithm that this operation lacks is for. */
+/* Returns a part of the error for an algorithm that the operation lacks: which operations have an algorithm of that name. */
 static const char *find_elsewhere(const gconv_operation *operation, const char *name) {
   bool of_filters = is_among(gconv_algorithm_at, name), of_banks = is_among(gconv_layer_algorithm_at, name);
   if (operation->type->batches)
@@ -196,7 +196,7 @@ static const char *find_elsewhere(const gconv_operation *operation, const char *
   return of_banks ? "plain filters (it is for banks) on " : "";
 }
 
-/* Finds the reason why a GPU that was asked for cannot be used; "" if there is none. */
+/* Sets gpu->reason to why the GPU `device` cannot be used; "" if it can, or if the device is no GPU. */
 static void find_obstacle(const char *device, gconv_device_info *gpu) {
   gpu->reason[0] = '\0';
   for (size_t i = 0; strncmp(device, "cuda", 4) == 0 && gconv_device_at(i, gpu); i++)
@@ -204,7 +204,7 @@ static void find_obstacle(const char *device, gconv_device_info *gpu) {
       return;
 }
 
-/* Refuses what can be known to be wrong before a device is open. */
+/* Refuses wrong requests that are known before a device is open. Says which device "auto" chose. */
 static gconv_status check(const gconv_devices *devices, bool gpu) {
   const gconv_batch *batch = devices->batch;
   const char *device = !devices->chosen ? batch->device : gpu ? "cuda" : "cpu";
@@ -239,7 +239,7 @@ static gconv_status begin(gconv_devices *devices, size_t most) {
   GCONV_NEED_MEMORY(devices->cpus, "out of memory");
   if (gpu)
     begin_gpus(devices, gpus);
-  return check(devices, gpu); /* the last check, as it may load a library */
+  return check(devices, gpu); /* while GPUs open, as it may load a library */
 }
 
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **result) {
@@ -303,7 +303,7 @@ gconv_status gconv_devices_await_turn(gconv_devices *devices, int worker, gconv_
   return gconv_devices_cpu(devices, worker, cpu);
 }
 
-/* Under the lock. */
+/* Returns the GPU of a worker; NULL if it is not ready or not wanted. The caller has the lock. */
 static gconv_device *gpu_of(const gconv_devices *devices, int worker) {
   bool ready = devices->gpu_count > 0 && devices->opening == 0 && devices->status == GCONV_OK;
   return ready ? devices->gpus[worker % devices->gpu_count].device : NULL;
@@ -337,6 +337,7 @@ bool gconv_devices_decode(gconv_devices *devices, int worker) {
 
 /* ---- After the work ------------------------------------------------------------------------------------------------ */
 
+/* Returns a device that the run has used; NULL if there is none. The caller has the lock. */
 static gconv_device *find_used(const gconv_devices *devices) {
   gconv_device *used = gpu_of(devices, 0);
   for (int i = 0; !used && i < devices->pools; i++)
@@ -344,7 +345,7 @@ static gconv_device *find_used(const gconv_devices *devices) {
   return used;
 }
 
-/* Under the lock. */
+/* The caller has the lock. */
 static void summarize(const gconv_devices *devices, gconv_batch_summary *summary) {
   const gconv_device *used = find_used(devices);
   bool several = devices->gpu_count > 1;
@@ -356,7 +357,7 @@ static void summarize(const gconv_devices *devices, gconv_batch_summary *summary
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
 }
 
-/* If threads that still open GPUs may outlive the run, the last of them frees all. */
+/* If threads still open GPUs, and may outlive the run, the last of these threads frees *devices. */
 void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary) {
   if (!devices)
     return;

@@ -5,7 +5,7 @@
 #include "batch/item.h"
 #include "image/metadata.h"
 
-/* ---- What the results can be ---------------------------------------------------------------------------------------- */
+/* ---- Limits of the format of results -------------------------------------------------------------------------------- */
 
 /* Returns GCONV_OK if a result of `channels` channels could be written. */
 static gconv_status check_channels(const gconv_group *group, const gconv_format_info *format, int32_t channels) {
@@ -14,13 +14,13 @@ static gconv_status check_channels(const gconv_group *group, const gconv_format_
       .type = out->type,
       .frames = 1,
       .channels = channels,
-      .planar = channels > 4, /* planes of up to 4 channels are interleaved before */
+      .planar = channels > 4, /* up to 4 planes are interleaved before they are written */
       .alpha = out->alpha,
   };
   return format->tensors ? GCONV_OK : gconv_format_check(format, &piece);
 }
 
-/* Refuses results that their format cannot hold, before any work. A stack has channels for filter and colour. */
+/* Refuses results that their format cannot hold, before any work. A stack has a channel for each filter and colour. */
 static gconv_status check_results(const gconv_group *group) {
   const gconv_format_info *format = group->items[0].format;
   const gconv_image *out = gconv_plan_output_header(group->plan, 0), *in = &group->image;
@@ -60,8 +60,9 @@ static gconv_status take_less(gconv_group *group, int32_t rows, gconv_status sta
   return status;
 }
 
-/* Takes a plan. If the GPU has no memory for the group, takes one for fewer images or rows at a time. The CPU takes the
- * group if either device may, or if the user left the device open and the GPU has no memory even without other plans. */
+/* Takes a plan. If the GPU has no memory for the group, takes one for fewer images or rows at a time. If that needs too much
+ * memory as well, and the user left the device open, the CPU takes the group. A group that the CPU and the GPU may take does
+ * not wait for memory of the GPU. */
 static gconv_status take_somewhere(gconv_group *group, int32_t rows, bool rows_may) {
   gconv_worker *worker = group->worker;
   const gconv_operation *operation = worker->run->operation;

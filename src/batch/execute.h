@@ -6,12 +6,12 @@
 
 /* Sets worker->device, as gconv_devices_take(). NULL: the GPU is not ready; gconv_group_take_plan() waits for it. */
 gconv_status gconv_group_take_device(gconv_group *group, bool either, bool waits);
-/* Takes a plan for images like group->image; waits for the device first if need be. `rows`: as for gconv_plan_create().
+/* Takes a plan for images like group->image. Waits for the device if it is not ready. `rows`: as for gconv_plan_create().
  * `rows_may`: if a GPU has no memory, returns GCONV_NO_MEMORY even if the CPU could take the images. */
 gconv_status gconv_group_take_plan(gconv_group *group, int32_t rows, bool rows_may);
 /* Gives the plan back. */
 void gconv_group_give_plan(gconv_group *group);
-/* Fills group->common.plan: what the plan does with one of the images. */
+/* Fills group->common.plan with the work of the plan for one image. */
 void gconv_group_describe(gconv_group *group);
 /* Gives the worker images for results: empty ones, or the last results, which the plan overwrites. */
 gconv_status gconv_group_prepare_results(const gconv_group *group);
@@ -22,5 +22,5 @@ gconv_status gconv_group_execute(gconv_group *group);
 
 /* ---- explain.c ---- */
 
-/* Sets *text (for free()) to gconv_plan_explain() and, for a plan on a GPU, what else the GPU does for the images. */
+/* Sets *text (for free()) to the text of gconv_plan_explain(). For a plan on a GPU, adds who codes JPEG and PNG. */
 gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *plan, char **text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run does with a plan, as text. */
+/* The text of --explain: the plan, and which processor decodes JPEG and makes PNG. */
 #include "base/memory.h"
 #include "batch/execute.h"
 #include "batch/worth.h"
@@ -14,7 +14,7 @@ static void explain_png(const gconv_batch *batch, const gconv_plan *plan, FILE *
       gconv_gpu_makes_png(batch, format) && gconv_gpu_may_send_parts(batch, first, outputs->first[1] - outputs->first[0]);
   size_t bytes = may ? gconv_plan_png_bytes(plan) : 0;
   if (bytes > 0)
-    fprintf(text, "PNG made by %s, which takes %.3g MB more there; strips that repeat themselves by the CPU\n",
+    fprintf(text, "PNG made by %s, which takes %.3g MB more there; the CPU makes strips that repeat themselves\n",
             gconv_plan_get_info(plan)->device, (double)bytes * 1e-6);
   else if (strcmp(format->name, "png") == 0)
     fprintf(text, "PNG made by the CPU\n");

@@ -14,12 +14,12 @@ gconv_status gconv_group_load(gconv_group *group, gconv_row_reader *reader);
 
 /* Names the results of the frame at hand. */
 gconv_status gconv_frame_name(gconv_frame *frame);
-/* Called after a frame was read, before its results appear. The first frame of a pipe has the name of a single image. If
- * another frame follows, the frame and its writers, which may be NULL, get new names. */
+/* Call it after a frame was read, and before its results appear. The first frame of a pipe has the name of a single image.
+ * If another frame follows, the frame and its writers (NULL: none) get new names. */
 gconv_status gconv_frame_settle_names(gconv_frame *frame, gconv_row_writer **writers);
 /* Returns whether all frames of a result share a file. NULL is allowed. */
 bool gconv_frame_is_shared(const gconv_frame *frame);
-/* Gives the caller the writer of shared file n for the frame at hand. The writer is NULL for the first frame, whose header
+/* Gives the caller the writer of shared file n for the frame at hand. For the first frame, the writer is NULL, and *header
  * gets the number of frames that the file will have. */
 gconv_status gconv_frame_take_writer(gconv_frame *frame, const gconv_format_info *format, size_t n, gconv_image *header,
                                      gconv_row_writer **writer);
@@ -41,5 +41,5 @@ gconv_status gconv_group_add_rows(const gconv_group *group, size_t n, gconv_row_
                                   int32_t first);
 /* Counts result n, which failed with `status`, and discards its writer. */
 void gconv_group_drop_file(gconv_group *group, size_t n, gconv_row_writer **writer, gconv_status status);
-/* Ends the one array of all results, if there is one. It appears only if all is `good`. */
+/* Ends the one array of all results, if there is one. The file appears only if `good` is true. */
 gconv_status gconv_array_close(gconv_run *run, bool good);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An input with several images: the pages of a file, an array of frames, a file or a pipe of PNM images. Its frames are
- * carried one after the other, each as any other image. So memory does not grow with their number, and a pipe may be
- * endless.
+ * carried one after the other, each like a single image. So memory does not grow with the number of frames, and a pipe may
+ * be endless.
  *
  * A format that holds several images gets all results of a filter in one file, which stays open from frame to frame. With
- * other formats each frame has files of its own. Their names are made beforehand. Only the images of a pipe, which cannot be
- * counted, get names in their turn: the first image has the name of a single image, until a second image follows.
+ * other formats each frame has files of its own, which are named beforehand. Only the images of a pipe cannot be counted, so
+ * they get names in their turn: the first image has the name of a single image, until a second image follows.
  */
 #include "base/memory.h"
 #include "batch/carry.h"
@@ -42,7 +42,7 @@ static void add_execution(gconv_report *sum, const gconv_report *part, int32_t f
   sum->executed = true;
 }
 
-/* Adds the group `one` of a frame that has ended to the report of the input. */
+/* Adds the report of a frame, whose group is `one`, to the report of the input. */
 static void add_report(frames *f, gconv_group *one) {
   gconv_group *group = f->group;
   gconv_outcome *outcome = &f->item->outcome, *part = &one->items[0].outcome;
@@ -68,7 +68,8 @@ static void add_report(frames *f, gconv_group *one) {
 
 /* ---- A frame ------------------------------------------------------------------------------------------------------- */
 
-/* Sets the paths of the frame at hand, and which of its results are wanted. In the input, they no longer count as wanted. */
+/* Sets the paths of the frame at hand, and which of its results are wanted. Takes the frame's own results out of
+ * f->item->wanted, so that fail_rest() does not count them. */
 static gconv_status begin_frame(frames *f, gconv_item *part) {
   gconv_frame *frame = &f->frame;
   gconv_item *item = f->item;
@@ -81,7 +82,7 @@ static gconv_status begin_frame(frames *f, gconv_item *part) {
                        .sent = item->sent,
                        .print = item->print,
                        .outcome.report.input = item->input};
-  if (frame->shared) /* a pipe has two frames or more: a writer holds the same for both */
+  if (frame->shared) /* 2: a pipe may have any number of frames; a writer holds the same memory for all above 1 */
     part->file_frames = frame->total > 0 ? (int32_t)frame->total : 2;
   GCONV_NEW(part->wanted, part->count, "out of memory");
   for (size_t n = 0; n < part->count; n++) {
@@ -127,14 +128,14 @@ static gconv_status carry_frame(frames *f) {
 
 /* ---- All frames ---------------------------------------------------------------------------------------------------- */
 
-/* Adds an error of the input, because another frame could not be begun, and counts the frame's results as failed. */
+/* Adds an error of the input, because the next frame could not be begun, and counts the frame's results as failed. */
 static void fail_next(frames *f) {
   gconv_item_add_error(f->item, f->item->input->path, gconv_last_error());
   if (!f->frame.named && !f->frame.shared)
     f->item->outcome.report.failed += f->frame.results;
 }
 
-/* If the number of frames is known, counts the results of frames that did not come as failed. */
+/* If the number of frames is known, counts the results of missing frames as failed. */
 static void fail_rest(frames *f) {
   for (size_t n = 0; n < f->item->count && f->frame.named; n++) {
     f->item->outcome.report.failed += f->item->wanted[n];

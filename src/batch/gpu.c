@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU decodes JPEG files, and sends results in parts: rows, or the PNG that it makes of them. */
+/* A GPU decodes JPEG files, and sends results in parts: rows, or parts of PNG files that it makes. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "batch/carry.h"
@@ -12,8 +12,8 @@
 
 /* ---- Results in parts ------------------------------------------------------------------------------------------------ */
 
-/* All files of results are open at once, and their memory besides rows must fit into --memory. A result that several threads
- * compress is written faster as a whole. */
+/* The files of all results are open at once, and the memory of their writers must fit into --memory. A result that several
+ * threads compress is written faster as a whole. */
 double gconv_parts_bytes(const gconv_group *group, double whole) {
   gconv_worker *worker = group->worker;
   const gconv_batch *batch = worker->run->batch;
@@ -29,7 +29,7 @@ double gconv_parts_bytes(const gconv_group *group, double whole) {
 /* The results of a group, which are written as they come. */
 typedef struct sending {
   gconv_group *group;
-  const gconv_image *in;      /* the results get its profile and resolution */
+  const gconv_image *in;      /* the results get the profile and the resolution of this image */
   gconv_row_writer **writers; /* one for each output; NULL: the output is not wanted */
   bool begun;                 /* results have come */
 } sending;
@@ -96,7 +96,7 @@ static gconv_status execute_jpeg(gconv_group *group, const gconv_image *header, 
   return gconv_plan_execute_jpeg(group->plan, jpeg, size, header, group->worker->memory.results, &group->common.timings);
 }
 
-/* Decodes and convolves, in parts or at once. Fails only if results were begun. */
+/* Decodes and convolves, in parts or at once. If that fails before results were begun, returns GCONV_OK: the CPU decodes. */
 static gconv_status decode_and_convolve(gconv_group *group, const gconv_image *header, const void *jpeg, size_t size,
                                         bool in_parts) {
   gconv_status status = GCONV_UNSUPPORTED;

@@ -28,7 +28,7 @@ static int compare_firsts(const void *a, const void *b) {
 
 /* Returns the class of a file's size. Each class has half the size of the class before. Large files come first, so that the
  * last worker is not left with a large file. (The size of the file is the best estimate of the time that an image takes.)
- * Files of about one size keep their order. All files below 64 KiB keep theirs, too. Unknown sizes come first. */
+ * Files of one class keep their order. All files below 64 KiB are one class. Files of unknown size come first. */
 static size_t class_of(const char *path) {
   enum { SMALL_BITS = 16 };
   struct stat file;
@@ -93,8 +93,8 @@ static int compare_shaped(const void *a, const void *b) {
   return compare_firsts(a, b);
 }
 
-/* Puts images of one shape together, in their order. Images of several frames stay alone. With one array of all results, the
- * inputs keep their order, and only neighbours are put together. There may be as many shapes as images. */
+/* Puts images of one shape together, in their order. An image of several frames stays alone. With one array of all results,
+ * the inputs keep their order, and only neighbours are put together. Sorting is fast even if no two shapes are the same. */
 static void order_by_shape(gconv_run *run, gconv_worker *planner, shaped *inputs) {
   size_t count = run->batch->inputs->count;
   if (!run->batch->one_array)
@@ -118,8 +118,8 @@ static gconv_status check_header(const gconv_run *run, const gconv_input *input,
     return GCONV_OK;
   if (!gconv_path_is_file(input->file))
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "%s: what comes through a pipe is not known in time for one array of several images: name a folder "
-                      "(-o results/ --format npy)",
+                      "%s: one array of several images cannot begin before all shapes are known, and the shape of an image "
+                      "from a pipe is not: name a folder (-o results/ --format npy)",
                       input->path);
   GCONV_ENDED_BY(gconv_image_free) gconv_image again = {0};
   return gconv_image_read_header_as(input->path, &run->reading, &again);

@@ -34,7 +34,7 @@ void gconv_item_fail(gconv_item *item, const char *text) {
   for (size_t n = 0; n < item->count; n++)
     item->outcome.report.failed += item->wanted[n];
   const char *output = item->paths[0];                                   /* NULL: it could not be named */
-  bool of_output = output && strncmp(text, output, strlen(output)) == 0; /* the text is about one array of all results */
+  bool of_output = output && strncmp(text, output, strlen(output)) == 0; /* an error of the one array of all results */
   gconv_item_add_error(item, of_output ? output : item->input->path, text);
 }
 
@@ -132,7 +132,7 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
   return false;
 }
 
-/* ---- What becomes of results --------------------------------------------------------------------------------------- */
+/* ---- Finished results ---------------------------------------------------------------------------------------------- */
 
 /* Notes result n in the manifest. The whole result is read for its checksum. Returns the text of an error, or NULL. A result
  * that cannot be noted is written all the same: the next --resume makes it again. */
@@ -209,7 +209,7 @@ void gconv_report_add_verification(gconv_report *sum, const gconv_verification *
   worst->compared = compared;
 }
 
-/* Completes the report of item i with what all items of the group have in common. */
+/* Completes the report of item i by the common part of the group's reports. */
 static void complete(const gconv_group *group, size_t i) {
   gconv_item *item = &group->items[i];
   gconv_report *report = &item->outcome.report;

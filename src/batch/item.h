@@ -6,18 +6,18 @@
 
 /* Begins the item at `place` of run->order. If none of its results is wanted, reports it, and returns false. */
 bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item);
-/* Sets which results are wanted: it looks which exist or are done already. Returns whether any is wanted. */
+/* Sets which results are wanted, by which ones exist or are done already. Returns whether any is wanted. */
 bool gconv_item_choose(const gconv_run *run, gconv_item *item);
 /* Returns whether any result is wanted. */
 bool gconv_item_is_wanted(const gconv_item *item);
-/* Counts result n by the status of its writing. GCONV_OK: it is written, and noted in the manifest. GCONV_EXISTS: it is
- * passed over. Any other status: it failed, and gconv_last_error() says why. Thread-safe. */
+/* Counts result n by the status of its writing. GCONV_OK: the result is written, and gets into the manifest. GCONV_EXISTS:
+ * it is passed over. Any other status: it failed, and gconv_last_error() says why. Thread-safe. */
 void gconv_item_count(gconv_group *group, gconv_item *item, size_t n, gconv_status status);
 /* Counts all wanted results as failed for the reason in `text`. */
 void gconv_item_fail(gconv_item *item, const char *text);
-/* Adds an error about `path`. The path is put before the text unless this has it already. */
+/* Adds an error about `path`. Puts the path before the text, unless the text names it already. */
 void gconv_item_add_error(gconv_item *item, const char *path, const char *text);
-/* Reports an item once all earlier items are reported. Takes over its texts. Thread-safe. */
+/* Reports an item once all earlier items are reported. Becomes the owner of the item's texts. Thread-safe. */
 void gconv_item_hand_in(gconv_run *run, gconv_item *item);
 
 void gconv_outcome_free(gconv_outcome *outcome);
@@ -27,7 +27,7 @@ gconv_status gconv_group_keep_text(gconv_group *group, gconv_status status);
 void gconv_group_finish(gconv_group *group, gconv_status status);
 /* Adds the times of report `times`, multiplied by `share`, to `sum`. */
 void gconv_report_add_times(gconv_report *sum, const gconv_report *times, double share);
-/* Adds a verification of frames from `first` on. The report keeps the worst. */
+/* Adds a verification of frames from `first` on. The report keeps the worst verification. */
 void gconv_report_add_verification(gconv_report *sum, const gconv_verification *found, int32_t first);
 
 /* ---- losses.c ---- */

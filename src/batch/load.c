@@ -19,7 +19,7 @@ static gconv_status read_whole(const loading *l, const char *path, gconv_image *
   gconv_row_reader *reader = l->reader;
   if (!reader)
     GCONV_TRY(gconv_row_reader_open(path, &l->group->worker->run->reading, &reader));
-  if (l->group->count == 1) /* the memory of the last pixels serves again */
+  if (l->group->count == 1) /* uses the memory of the last pixels again */
     *image = gconv_holding_take_input(&l->group->worker->memory, gconv_row_reader_header(reader));
   gconv_status status = gconv_row_reader_image(reader, image);
   if (!l->reader)
@@ -38,7 +38,7 @@ static void decode(void *context, size_t turn, int seat) {
   item->outcome.report.decode_ms += gconv_now_ms() - begin;
 }
 
-/* Takes out the items that could not be read, or do not have the shape of the group, and reports them. */
+/* Takes items out of the group that could not be read, or do not have the shape of the group, and reports them. */
 static void drop_unread(loading *l) {
   gconv_group *group = l->group;
   size_t kept = 0;
@@ -48,7 +48,7 @@ static void drop_unread(loading *l) {
     bool read = l->images[i].data != NULL;
     bool fits = read && (!like || gconv_image_same_shape(like, &l->images[i]));
     if (!fits) {
-      gconv_item_fail(item, read ? "it changed while it was waiting for its turn"
+      gconv_item_fail(item, read ? "the file changed while it was waiting for its turn"
                                  : (l->errors[i] ? l->errors[i] : "out of memory"));
       gconv_image_free(&l->images[i]);
       gconv_item_hand_in(l->group->worker->run, item);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Warnings of what results cannot show: responses below black and above white, and images of one colour. */
+/* Warnings of losses: responses below black or above white, results of one colour, and properties of inputs that results
+ * cannot show. */
 #include "base/status.h"
 #include "batch/item.h"
 
@@ -35,7 +36,8 @@ static void warn_of_black(const char *path, const gconv_losses *l) {
                   path, 100 * l->below / l->places, advice);
 }
 
-/* Warns of responses above white. The advice depends on the filter: taps that sum to more than 1 make all brighter. */
+/* Warns of responses above white. The advice depends on the filter: taps with a sum above 1 make the whole image brighter.
+ */
 static void warn_of_white(const char *path, const gconv_losses *l) {
   int digits = l->high < 2 ? 2 : l->high < 10 ? 1 : 0; /* 1.04, 2.9, 154 */
   char advice[96] = "a smaller --scale or --range minmax shows them";
@@ -56,8 +58,8 @@ void gconv_warn_of_look(const gconv_batch *batch, const char *path, const gconv_
   if (look->bleeds && !batch->alpha_meant)
     gconv_warn_once(
         "colours of transparent pixels",
-        "%s: the colours of transparent pixels go into their neighbours: --alpha premultiply keeps them out (--alpha "
-        "keep, if they are meant)",
+        "%s: the colours of transparent pixels go into their neighbours: --alpha premultiply prevents that (--alpha "
+        "keep, if that is meant)",
         path);
 }
 

@@ -79,7 +79,8 @@ static bool try_take(gconv_budget *budget, uint64_t bytes) {
   return there;
 }
 
-/* Waits in the order of the calls. `parked`: bytes that this worker holds meanwhile. */
+/* Takes bytes once they are free. Workers wait in the order of their calls. `parked`: bytes that this one holds meanwhile.
+ */
 static void wait_and_take(gconv_budget *budget, uint64_t bytes, uint64_t parked) {
   pthread_mutex_lock(&budget->lock);
   uint64_t place = budget->arrived++;
@@ -106,7 +107,7 @@ static void keep(gconv_holding *holding, uint64_t bytes) {
   holding->held = bytes;
 }
 
-/* Gives back all but `bytes`, before the worker waits. */
+/* Before the worker waits: frees kept pixels and idle plans, and gives back all but `bytes`. */
 static void make_room(gconv_holding *holding, uint64_t bytes) {
   gconv_holding_clear(holding);
   keep(holding, bytes);
@@ -125,9 +126,9 @@ void gconv_holding_take(gconv_holding *holding, uint64_t bytes) {
 
 /* ---- Open readers -------------------------------------------------------------------------------------------------- */
 
-/* Metadata, and files that are read as a whole, stay in memory while a worker waits for more. All readers together have no
- * more than this part of the budget, or one reader alone has more: else waiting workers could hold the memory for which they
- * wait. */
+/* Metadata, and files that are read as a whole, stay in memory while a worker waits for more. So all readers together have
+ * at most 1 / OPENED_PART of the budget, or one reader alone has more. Otherwise workers could wait for memory that other
+ * waiting workers hold. */
 enum { OPENED_PART = 8 };
 
 /* Returns whether a reader may have `bytes` if other readers have `others` bytes. */
@@ -143,8 +144,8 @@ static bool may_begin(const gconv_holding *holding, uint64_t more) {
          (alone || (more <= budget->bytes && budget->taken <= budget->bytes - more));
 }
 
-/* Takes the bytes that opening a file may need. A reader that was closed counts again with the bytes that it had. Returns
- * whether that was allowed; with `wait`, waits until it is. */
+/* Takes the bytes that opening a file may need, if they are free; with `wait`, waits until they are. A reader that was
+ * closed counts with the bytes that it had. Returns whether the bytes were taken. */
 static bool try_begin(gconv_holding *holding, double bytes, bool wait) {
   gconv_budget *budget = holding->budget;
   uint64_t wanted = (uint64_t)fmin((double)kept_bytes(holding) + bytes, (double)budget->bytes);

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- What is asked for --------------------------------------------------------------------------------------------- */
+/* ---- Checks of the batch ------------------------------------------------------------------------------------------- */
 
 static gconv_status check_values(const gconv_batch *batch) {
   const char *device = batch->device;
@@ -39,7 +39,7 @@ static gconv_status check_values(const gconv_batch *batch) {
   if (isnan(batch->tolerance))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the tolerance is not a number");
   if (batch->one_array && batch->outputs->paths.count == 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "one array is to be written, and outputs has no path for it");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "one_array is set, but outputs has no path for the array");
   return GCONV_OK;
 }
 
@@ -75,7 +75,8 @@ static bool take_group(gconv_run *run, size_t *number) {
   return taken;
 }
 
-/* Stops the run, as there is no device: other workers would fail, too. If not `missed`, stops it only if groups are left. */
+/* Stops the run, as there is no device: other workers would fail, too. `missed`: a group was not carried. Otherwise the run
+ * stops only if groups are left. */
 static void give_up(gconv_run *run, gconv_status status, bool missed) {
   pthread_mutex_lock(&run->lock);
   if (missed || goes_on(run)) {
@@ -92,7 +93,7 @@ static void *work(void *argument) {
   gconv_status status = gconv_devices_await_turn(run->devices, worker->index, &worker->cpu);
   bool began = status == GCONV_OK;
   for (size_t number; status == GCONV_OK && take_group(run, &number);) {
-    (void)gconv_control_step("running a job", (double)number / (double)run->range_count); /* goes_on() looks at it */
+    (void)gconv_control_step("running a job", (double)number / (double)run->range_count); /* goes_on() sees a stop */
     status = gconv_worker_process(worker, number);
   }
   if (status != GCONV_OK)
@@ -108,7 +109,7 @@ static void clear_plans(void *plans) {
   gconv_plans_clear(plans);
 }
 
-/* A worker whose thread cannot be started is not needed: other workers take its groups. */
+/* If the thread of a worker cannot be started, other workers take its groups. */
 static void run_workers(gconv_run *run) {
   seat *seats = calloc((size_t)run->workers, sizeof *seats);
   if (!seats) {
@@ -135,7 +136,7 @@ static gconv_status complain_existing(const gconv_batch *batch) {
   return gconv_fail(GCONV_EXISTS, "%s: exists and is kept (--no-clobber)", batch->outputs->paths.items[0]);
 }
 
-/* The array appears if nothing failed. */
+/* Ends the one array. Its file appears if nothing failed. */
 static gconv_status finish_array(gconv_run *run) {
   const gconv_batch *batch = run->batch;
   gconv_batch_summary *summary = run->summary;
@@ -159,8 +160,8 @@ static gconv_status begin_devices(gconv_run *run, size_t most) {
   return gconv_devices_are_open(run->devices) ? gconv_operation_keep_exact(run->operation, &run->exact) : GCONV_OK;
 }
 
-/* Removes unfinished files of runs that were killed. With a manifest, they were removed when it was opened. For few results,
- * only a part of a large folder is searched. */
+/* Removes unfinished files of runs that were killed. With a manifest, gconv_manifest_open() has removed them. For few
+ * results, only a part of a large folder is searched. */
 static gconv_status remove_leftovers(const gconv_run *run) {
   enum { FEW = 10000, EACH = 100 };
   const gconv_texts *paths = &run->batch->outputs->paths;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan that a worker has or makes, or that is idle. The last idle plan of the list was given back first. */
+/* A plan that a worker has or makes, or that is idle. The later an idle plan stands in the list, the longer it is idle. */
 typedef struct entry {
   gconv_plan *plan; /* NULL while it is made */
   gconv_plan_request of;
@@ -21,7 +21,7 @@ struct gconv_plans {
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
   entry *entries;
-  size_t freeing;   /* plans that are no entries any more, and still have their memory */
+  size_t freeing;   /* plans that have left the list, but whose memory is not free yet */
   uint64_t clock;   /* how many plans were given back or freed */
   uint64_t arrived; /* how many times a worker has begun to wait for memory */
   uint64_t served;  /* how many of these waits have ended */
@@ -115,7 +115,7 @@ static bool others_have(const gconv_plans *plans, const gconv_device *device) {
 
 /* ---- Taking ---- */
 
-/* Finds an idle plan that fits, or NULL. If such plans keep all threads busy, and another worker has one, waits for it. */
+/* Returns an idle plan that fits, or NULL. If such plans keep all threads busy, and another worker has one, waits for it. */
 static entry *find(gconv_plans *plans, const gconv_plan_request *request) {
   for (bool busy = true; busy;) {
     busy = false;

@@ -2,8 +2,8 @@
 /*
  * The plans of a run. A worker takes a plan for a group, and gives it back. Then the plan is idle, and any worker may take
  * it for its next group of that shape. A limited number of idle plans is kept. If a GPU has no memory for a plan, idle plans
- * are freed, or the worker waits until others give their plans back. So a group fails only if the memory is too small for it
- * alone.
+ * are freed, or the worker waits until others give their plans back. So a group fails only if the memory of the GPU is too
+ * small for it alone.
  */
 #pragma once
 

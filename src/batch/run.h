@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records of a run. One call of gconv_batch_run() is a run. It divides its inputs into groups: a group is executed
- * together. An item is an input of a group, with its results.
+ * The records of a run. One call of gconv_batch_run() is a run. It divides its inputs into groups. The inputs of a group are
+ * executed together. An item is an input of a group, with its results.
  *
- * Each block of fields names the file that writes it. All other files only read these fields. Frames that are carried one by
- * one are groups of their own: frames.c sums them up in the group of their input.
+ * Each block of fields names the file that writes it. All other files only read these fields. If frames are carried one by
+ * one, each frame is a group of its own, and frames.c sums these groups up in the group of their input.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ typedef struct gconv_group_range {
   size_t first, count;
   gconv_image header; /* header of each image, without pixels; frames is 0 if the file was not read */
   int32_t frame;      /* with one array of all results: the place of the first frame in it */
-  double metadata;    /* bytes of metadata of the image that has most; 0 if the files were not read */
+  double metadata;    /* the most bytes of metadata of an image; 0 if the files were not read */
 } gconv_group_range;
 
 /* The report of an item. */
@@ -43,14 +43,14 @@ typedef struct gconv_run {
   double begin_ms;
   gconv_controlled *control; /* of the thread that called gconv_batch_run(); NULL: none */
   const gconv_operation *operation;
-  gconv_operation *exact;     /* the operation, kept to the exact family; NULL: only one kind of device takes images */
+  gconv_operation *exact;     /* the operation with the exact family only; NULL: only one kind of device takes images */
   gconv_read_options reading; /* for all inputs */
   int workers, threads;       /* threads of each worker */
   gconv_devices *devices;
   const char *device_reason; /* why "auto" chose its device; "" if the user named one */
   gconv_plans *plans;
   bool marks;             /* results among the inputs are marked by attributes */
-  gconv_manifest *record; /* if not `marks`: the record of results among the inputs; NULL: none. Owned */
+  gconv_manifest *record; /* without `marks`: the record of results among the inputs; NULL: none. Owned */
 
   /* groups.c, before the workers begin. */
   size_t *order; /* [inputs]: numbers of the inputs, in the order of work and reports; owned, as the next */
@@ -106,7 +106,7 @@ typedef struct gconv_worker {
   bool either; /* the CPU and a GPU may take these images */
 
   gconv_device *device; /* execute.c, worker.c: the group's device; NULL: the worker waits for a GPU after decoding */
-  bool explains;        /* worker.c: this worker has carried the first group, so its plans are explained */
+  bool explains;        /* worker.c: the worker has the first group, or had it, so that its plans are explained */
 } gconv_worker;
 
 /* An input of a group, with its results. */
@@ -139,11 +139,11 @@ typedef struct gconv_frame {
   bool shared;    /* all frames of a result go into one file */
 
   /* frame.c, and write.c, which keeps writers. */
-  bool counted;               /* the shared files were begun for two frames, as a second frame follows */
-  bool refused;               /* a second frame followed, but there are names for one frame only */
+  bool counted;               /* the shared files of a pipe were begun for two frames, as a second frame follows */
+  bool refused;               /* a second frame follows, but there are names for one frame only */
   gconv_row_writer **writers; /* [results]: shared files that are open between frames */
-  char **paths;               /* [results]: of the frame at hand */
-  char **made;                /* [results]: paths that were made in the turn of the frame; owned */
+  char **paths;               /* [results]: the paths of the frame at hand */
+  char **made;                /* [results]: those of these paths that were not named beforehand; owned */
 } gconv_frame;
 
 /* A group in the hands of a worker. */
@@ -165,7 +165,7 @@ typedef struct gconv_group {
   bool stranded;       /* the device that it needs could not be opened: the run stops */
 
   gconv_report common;  /* the part of reports that all items share; all files add their times */
-  char remark[768];     /* execute.c, worker.c, gpu.c: why the group does not go as usual on the run's device; "" */
+  char remark[768];     /* execute.c, worker.c, gpu.c: why the group is not executed as usual; "" if it is */
   bool streamed;        /* stream.c, gpu.c: results were written as they were made, and are counted */
   gconv_message why;    /* item.c: why the group failed */
   pthread_mutex_t lock; /* guards items[].outcome while results are written */

@@ -4,15 +4,15 @@
  * are read, and earlier strips are written.
  *
  * There are three stages: reading, filtering and writing. Each has a thread that mostly waits. The work itself is done on
- * the threads of the plan, which all stages share: so all processors are busy, and no more threads work than there are.
+ * the threads of the plan, which all stages share. So all processors are busy, and no more threads work than the plan has.
  *
  * The input goes through a ring of windows. A window has the input rows of a strip; rows that the next strip needs too are
  * copied. An input that is in memory as a whole needs no copies. Each output is a ring of strips that lie one after the
- * other in memory: so a slow writer gets many strips at once.
+ * other in memory, so that a slow writer gets many strips at once.
  *
- * A plan may want several passes; each reads the input again. A survey finds the range of a picture that is stretched, and a
- * mosaic is made one row of tiles after the other. If there are more results than may be open at a time, the passes are
- * repeated for the rest. (Keeping results in a temporary file takes longer than to read and convolve again.)
+ * A plan may have several passes, and each reads the input again. A survey is a pass that finds the range of a picture. A
+ * mosaic takes a pass for each row of tiles. If more results are wanted than files may be open, the passes are repeated for
+ * the other results. (To keep results in a temporary file takes longer than to read and convolve again.)
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-enum { MOST_STRIPS = 1 << 24 }; /* an image of 50 TB: no header with more is true */
+enum { MOST_STRIPS = 1 << 24 }; /* an image of 50 TB: a header with more must be wrong */
 
 typedef struct span {
   int32_t begin, end;
@@ -35,13 +35,13 @@ typedef enum stage { READ, FILTERED, WRITTEN, STAGES } stage;
 
 typedef struct flow {
   gconv_group *group;
-  gconv_item *item; /* the only item; a result is wanted until it is made, or has failed */
+  gconv_item *item; /* the only item. A result is wanted until it is made, or has failed */
   gconv_plan *plan;
   gconv_row_reader *reader;   /* at its first row; NULL: the image is in memory */
   gconv_row_reader *again;    /* the reader of later passes; owned */
   bool was_read;              /* a pass has read the input */
   bool looks;                 /* this first pass looks for properties that results cannot show */
-  const gconv_image *from;    /* its metadata go into the results */
+  const gconv_image *from;    /* the image whose metadata go into the results */
   gconv_threads *threads;     /* threads of the plan; stages overlap if there are two or more */
   gconv_row_writer **writers; /* [count]; NULL: the pass of this result has not begun, or has ended, or the result failed */
   size_t first, end;          /* results that are written in this pass */
@@ -61,26 +61,22 @@ typedef struct flow {
 
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
-  int32_t done[STAGES]; /* strips that each stage has ended */
+  int32_t done[STAGES]; /* strips that each stage has finished */
   gconv_status status;  /* why the flow ends early */
   gconv_message why;
 } flow;
 
-static gconv_status no_memory(void) {
-  return gconv_set_error(GCONV_NO_MEMORY, "no memory to carry an image by rows");
-}
+static const char *const out_of_memory = "no memory to carry an image by rows";
 
 /* ---- Strips ---- */
 
-/* Finds the input rows of each strip, and so the size of a window. With a mirrored border, the last strips may need rows
- * that earlier strips needed last: so spans are widened until they never go back. */
+/* Finds the input rows of each strip, and from them the size of a window. With a mirrored border, the last strips may need
+ * earlier rows than the strips before them. So spans are widened until neither beginnings nor ends go back. */
 static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
   int32_t height = f->pass.end - f->pass.first, least = INT32_MAX, most = 0;
   f->strips = (height - 1) / f->strip + 1;
   f->room = 0;
-  f->spans = calloc((size_t)f->strips, sizeof *f->spans);
-  if (!f->spans)
-    return no_memory();
+  GCONV_NEW(f->spans, f->strips, "%s", out_of_memory);
   for (int32_t i = f->strips; i-- > 0;) {
     span *s = &f->spans[i];
     int32_t first = i * f->strip;
@@ -98,7 +94,8 @@ static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
 
 /* ---- Buffers ---- */
 
-/* Gives an image of `rows` rows its place in the memory, after `used` bytes. Without f->memory, only counts. */
+/* Gives an image of `rows` rows its place in f->memory, after *used bytes, and adds its bytes to *used. Without f->memory,
+ * only counts. */
 static gconv_status place_rows(const flow *f, const gconv_image *like, int32_t rows, size_t *used, gconv_image *image) {
   *image = gconv_header_of(like);
   image->frames = 1;
@@ -109,13 +106,12 @@ static gconv_status place_rows(const flow *f, const gconv_image *like, int32_t r
   image->data = f->memory ? (uint8_t *)f->memory + *used : NULL;
   const size_t factors[] = {image->row_bytes, (size_t)rows, image->planar ? (size_t)image->channels : 1};
   size_t bytes = gconv_checked_product(3, factors);
-  if (bytes > PTRDIFF_MAX - *used - GCONV_ALIGNMENT)
-    return no_memory();
+  GCONV_NEED_MEMORY(bytes <= PTRDIFF_MAX - *used - GCONV_ALIGNMENT, "%s", out_of_memory);
   *used += (bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
   return GCONV_OK;
 }
 
-/* An output that is not written in this pass gets no pixels. */
+/* Returns whether output k gets pixels in this pass. */
 static bool needs_pixels(const flow *f, size_t k) {
   bool wanted = !f->plan->type->leaves_out || (k >= f->first && k < f->end && f->item->wanted[k]);
   return wanted && !f->pass.surveys;
@@ -135,7 +131,7 @@ static gconv_status place_all(flow *f, size_t *used) {
   return GCONV_OK;
 }
 
-/* Allocates all buffers of a pass, as one block: so the system makes and clears few pages. */
+/* Allocates all buffers of a pass, as one block, so that the system makes and clears few pages. */
 static gconv_status make_buffers(flow *f) {
   size_t bytes;
   f->strip = gconv_strip_rows(f->plan, f->step);
@@ -160,7 +156,7 @@ static void free_buffers(flow *f) {
 
 /* ---- From stage to stage ---- */
 
-/* Waits until the stage has ended `count` strips. Returns false if the flow has failed. */
+/* Waits until the stage has finished `count` strips. Returns false if the flow has failed. */
 static bool wait_for(flow *f, stage s, int32_t count) {
   pthread_mutex_lock(&f->lock);
   while (f->status == GCONV_OK && f->done[s] < count)
@@ -177,7 +173,7 @@ static void advance(flow *f, stage s, int32_t count) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* Makes the flow fail by the last error of this thread, unless it has failed before. Returns false. */
+/* Lets the flow fail with the last error of this thread, unless it has failed before. Returns false. */
 static bool give_up(flow *f, gconv_status status) {
   pthread_mutex_lock(&f->lock);
   if (f->status == GCONV_OK) {
@@ -195,7 +191,7 @@ static void *row_at(const gconv_image *image, int32_t row) {
   return (uint8_t *)image->data + (size_t)row * image->row_bytes;
 }
 
-/* Reads over rows that no strip needs. The window holds them meanwhile. */
+/* Skips rows that no strip needs: reads them into the window. */
 static gconv_status skip_rows(flow *f, const gconv_image *window, int32_t count) {
   gconv_status status = GCONV_OK;
   for (int32_t some; count > 0 && status == GCONV_OK; count -= some) {
@@ -209,13 +205,7 @@ static gconv_image *window_of(flow *f, int32_t strip) {
   return &f->windows[strip % f->window_count];
 }
 
-/* In the first pass, looks at the rows after the first `kept` for properties that results cannot show. */
-static void look_at_window(flow *f, const gconv_image *window, int32_t kept) {
-  if (f->looks)
-    gconv_look_at(&f->item->outcome.look, window, kept, f->threads);
-}
-
-/* Fills the window of strip i. Rows that the window before has are copied from there. */
+/* Fills the window of strip i. Copies rows that the window before has, too. */
 static gconv_status fill_window(flow *f, int32_t i) {
   const span *s = &f->spans[i];
   gconv_image *window = window_of(f, i);
@@ -225,21 +215,18 @@ static gconv_status fill_window(flow *f, int32_t i) {
     window->data = row_at(window, s->begin);
   }
   window->height = s->end - s->begin;
-  if (!f->reader) {
-    look_at_window(f, window, kept);
-    return GCONV_OK;
-  }
-  if (kept > 0)
+  if (f->reader && kept > 0)
     memcpy(window->data, row_at(window_of(f, i - 1), s->begin - s[-1].begin), (size_t)kept * window->row_bytes);
-  else
+  else if (f->reader)
     GCONV_TRY(skip_rows(f, window, s->begin - had));
-  if (kept < window->height)
+  if (f->reader && kept < window->height)
     GCONV_TRY(gconv_row_reader_read(f->reader, row_at(window, kept), window->row_bytes, window->height - kept));
-  look_at_window(f, window, kept);
+  if (f->looks)
+    gconv_look_at(&f->item->outcome.look, window, kept, f->threads); /* at the new rows */
   return GCONV_OK;
 }
 
-/* Reads the input of strip i. i = strips: reads the rest of the file, which shows whether it is whole. */
+/* Reads the input of strip i. If i = f->strips, reads the rest of the file, which shows whether the file is whole. */
 static bool read_strip(flow *f, int32_t i) {
   if (!wait_for(f, FILTERED, i - f->window_count + 1)) /* the window is free */
     return false;
@@ -269,7 +256,7 @@ static int32_t first_row_of(const flow *f, int32_t strip) {
   return strip < f->strips ? f->pass.first + strip * f->strip : f->pass.end;
 }
 
-/* Returns the rows of `strips` strips of an output, from strip i on, in its ring. */
+/* Returns the rows of strips i .. i + strips - 1 of an output, in the ring of its strips. */
 static gconv_image kept_rows(const flow *f, size_t output, int32_t i, int32_t strips) {
   gconv_image part = f->outputs[output];
   part.data = part.data ? row_at(&part, i % f->slots * f->strip) : NULL;
@@ -277,12 +264,12 @@ static gconv_image kept_rows(const flow *f, size_t output, int32_t i, int32_t st
   return part;
 }
 
-/* Tells the caller how much of the only input is done, if `strips` of this pass are. */
-static void tell_advance(const flow *f, int32_t strips) {
+/* Reports to the caller how much of the only input is done, after `strips` strips of this pass. */
+static void report_advance(const flow *f, int32_t strips) {
   const gconv_run *run = f->group->worker->run;
   if (!run->batch->advance || run->range_count > 1 || (f->end < f->count && !f->pass.surveys))
     return;
-  const double share = f->pass.after > 0 ? f->pass.after - f->pass.before : 1; /* of plans that have one pass: 1 */
+  const double share = f->pass.after > 0 ? f->pass.after - f->pass.before : 1; /* 1: the plan has one pass */
   run->batch->advance(f->pass.before + share * strips / f->strips, gconv_now_ms() - run->begin_ms, run->batch->user);
 }
 
@@ -297,7 +284,7 @@ static bool filter_strip(flow *f, int32_t i) {
   if (status != GCONV_OK)
     return give_up(f, status);
   advance(f, FILTERED, 1);
-  tell_advance(f, i + 1);
+  report_advance(f, i + 1);
   return true;
 }
 
@@ -322,12 +309,12 @@ static void write_output(void *context, size_t turn, int seat) {
   f->item->wanted[k] = false;
 }
 
-/* Returns whether writers work at the same time, each on one thread. A few writers work in turn, each on all threads. */
+/* Returns whether writers work at the same time, each on one thread. If they are few, they work in turn, on all threads. */
 static bool write_side_by_side(const flow *f) {
   return f->end - f->first > (size_t)gconv_threads_count(f->threads);
 }
 
-/* Writes strip i and filtered strips that follow it in memory, up to a third of the ring. Returns their number, or 0. */
+/* Writes strip i and the filtered strips after it in memory, at most a third of the ring. Returns how many; 0: failed. */
 static int32_t write_strips(flow *f, int32_t i) {
   if (!wait_for(f, FILTERED, i + 1))
     return 0;
@@ -338,10 +325,11 @@ static int32_t write_strips(flow *f, int32_t i) {
   count = count < together ? count : together;
   count = count < third ? count : third;
   double start = gconv_now_ms();
+  const size_t outputs = f->pass.surveys ? 0 : f->end - f->first;
   writing w = {f, i, count};
-  if (!f->pass.surveys && write_side_by_side(f))
-    gconv_threads_run(f->threads, f->end - f->first, write_output, &w);
-  for (size_t k = 0; !f->pass.surveys && !write_side_by_side(f) && k < f->end - f->first; k++)
+  if (write_side_by_side(f))
+    gconv_threads_run(f->threads, outputs, write_output, &w);
+  for (size_t k = 0; !write_side_by_side(f) && k < outputs; k++)
     write_output(&w, k, 0);
   f->group->common.encode_ms += gconv_now_ms() - start;
   advance(f, WRITTEN, count);
@@ -355,7 +343,7 @@ static bool has_read_nothing(flow *f) {
   return nothing;
 }
 
-/* Makes the system map the outputs' pages until a strip is read, as it would only wait. */
+/* Lets the system map pages of the outputs until a strip is read: this thread would only wait. */
 static void make_pages(flow *f) {
   const size_t part = (size_t)1 << 20;
   for (size_t k = 0; k < f->count; k++) {
@@ -393,7 +381,7 @@ static void run_stages(flow *f) {
     pthread_join(writer, NULL);
 }
 
-/* Opens the input again, after an earlier pass has read it. */
+/* Opens the input again, as an earlier pass has read it. */
 static gconv_status open_again(flow *f) {
   gconv_read_options options = f->group->worker->run->reading;
   options.again = true;
@@ -404,7 +392,7 @@ static gconv_status open_again(flow *f) {
   bool same = gconv_image_same_shape(gconv_row_reader_header(f->again), &f->group->image);
   return same && gconv_row_reader_is_in_order(f->again)
              ? GCONV_OK
-             : gconv_set_error(GCONV_BAD_FILE, "it changed while it was waiting for its turn");
+             : gconv_set_error(GCONV_BAD_FILE, "the file changed while it was waiting for its turn");
 }
 
 /* Runs the pass that was begun. */
@@ -454,7 +442,7 @@ static gconv_status make_results(flow *f, size_t number) {
   return status;
 }
 
-/* Runs the surveys, and then makes the results, at a time no more than may be open. */
+/* Runs the surveys, and then makes the results, at most `writers` at a time. */
 static gconv_status run_all(flow *f, size_t writers) {
   size_t number = 0;
   gconv_status status = gconv_plan_begin_pass(f->plan, 0, &f->pass);
@@ -476,8 +464,7 @@ static gconv_status begin(flow *f) {
   f->outputs = calloc(f->count, sizeof *f->outputs);
   f->parts = calloc(f->count, sizeof *f->parts);
   f->writers = calloc(f->count, sizeof *f->writers);
-  if (!f->outputs || !f->parts || !f->writers)
-    return no_memory();
+  GCONV_NEED_MEMORY(f->outputs && f->parts && f->writers, "%s", out_of_memory);
   if ((f->plan->outputs[0].height - 1) / gconv_strip_rows(f->plan, 1) >= MOST_STRIPS)
     return gconv_set_error(GCONV_TOO_LARGE, "the image is larger than any that could be carried by rows");
   return GCONV_OK;

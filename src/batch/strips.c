@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Bytes of one row of an image, with all its channels. */
+/* Returns the bytes of one row of an image, with all its channels. */
 static size_t row_bytes_of(const gconv_image *image) {
   return (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
 }
@@ -16,8 +16,8 @@ size_t gconv_strip_output_bytes(const gconv_plan *plan) {
   return bytes;
 }
 
-/* A strip has the rows that fit into STRIP_BYTES, but at least twice the rows that its first row needs. So few rows are
- * copied for the next strip. */
+/* A strip has the rows that fit into STRIP_BYTES, but at least twice the input rows that one output row needs. So few rows
+ * are copied for the next strip. */
 int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred) {
   const size_t STRIP_BYTES = (size_t)3 << 19; /* bytes of the input and the outputs of a strip */
   int64_t step = gconv_plan_row_step(plan), height = gconv_plan_output_header(plan, 0)->height;
@@ -34,8 +34,8 @@ int32_t gconv_strip_rows(const gconv_plan *plan, int64_t preferred) {
 }
 
 /* With one thread: the current window, and the one before it. With several threads: a window is filtered, one is ready, and
- * one is filled. The ring of strips has three parts, each of two steps for each thread of a writer: one is written while the
- * others are filled. Very large strips take long anyway: two windows and two strips suffice. */
+ * one is filled. The ring of strips has three parts, each of two steps for each thread of a writer: one part is written
+ * while the others are filled. For very large strips, two windows and two strips suffice. */
 gconv_depth gconv_strip_depth(int threads, int32_t writer_step, int32_t strip, uint64_t strip_bytes) {
   enum { LEAST_SLOTS = 4, MOST_SLOTS = 4096 };
   const uint64_t large = (uint64_t)16 << 20;
@@ -51,8 +51,7 @@ gconv_depth gconv_strip_depth(int threads, int32_t writer_step, int32_t strip, u
 
 double gconv_strip_bytes(const gconv_plan *plan, size_t writers, int threads) {
   const uint64_t step_bytes = (uint64_t)1 << 20; /* the most bytes of a step of a writer */
-  const double least =
-      5 << 20; /* a writer's bytes for each thread: PNG's strips, filtered and compressed, and waiting rows */
+  const double least = 5 << 20; /* of a writer, for each thread: strips of PNG, filtered and compressed, and waiting rows */
   int32_t strip = gconv_strip_rows(plan, 1), begin, end;
   uint64_t row_bytes = gconv_strip_output_bytes(plan);
   gconv_plan_rows_needed(plan, 0, strip, &begin, &end);

@@ -14,8 +14,8 @@
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-/* Carries the only item by rows: from the reader, or, if that is NULL, from the pixels in memory. `because`: the reason, for
- * a remark; NULL: no remark. */
+/* Carries the only item by rows: from the reader or, if `reader` is NULL, from the pixels in memory. `because`: the reason,
+ * for a remark; NULL: no remark. */
 static gconv_status go_by_rows(gconv_group *group, gconv_row_reader *reader, const char *because) {
   gconv_cut cut;
   GCONV_TRY(gconv_rows_cut(group, reader, &cut));
@@ -37,7 +37,7 @@ static gconv_status go_by_rows(gconv_group *group, gconv_row_reader *reader, con
   return GCONV_OK;
 }
 
-/* Carries the only item by rows from the pixels in memory, as its device has no memory for the whole image. */
+/* Carries the only item by rows from the pixels in memory, as the GPU has no memory for the whole image. */
 static gconv_status go_by_rows_instead(gconv_group *group, const char *because) {
   GCONV_TRY(go_by_rows(group, NULL, because));
   return group->streamed ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, because);
@@ -74,7 +74,8 @@ static bool may_all_go_by_rows(const gconv_group *group) {
   return may;
 }
 
-/* Decodes all items, and executes the plan on their pixels. `bytes`: of memory; `reason`: why they do not go by rows. */
+/* Decodes all items, and executes the plan on their pixels. `bytes`: the memory that this takes; `reason`: why the items do
+ * not go by rows. */
 static gconv_status go_whole(gconv_group *group, gconv_row_reader *reader, double bytes, const char *reason) {
   gconv_worker *worker = group->worker;
   double parts = gconv_worker_is_on_cpu(worker) ? 0 : gconv_parts_bytes(group, bytes);
@@ -101,7 +102,7 @@ static gconv_status carry_image(gconv_group *group, gconv_row_reader *reader) {
   gconv_worker_judge(worker, header);
   double bytes = gconv_whole_bytes(worker, &group->items[0], header, 1, gconv_reading_bytes(worker, reader));
   if (worker->either && worker->run->batch->memory > 0 && bytes > (double)worker->run->budget.bytes)
-    worker->device = worker->cpu; /* not the GPU: failing by rows must not depend on when it is ready */
+    worker->device = worker->cpu; /* not the GPU: whether the image fits must not depend on when the GPU is ready */
   else
     GCONV_TRY(gconv_group_take_device(group, worker->either, false));
   const char *reason;
@@ -121,10 +122,10 @@ static gconv_status carry_several(gconv_group *group) {
   return go_whole(group, NULL, bytes, NULL);
 }
 
-/* Writes results that are not written yet, and gives back the plan. The pixels are kept for the next group. */
+/* Writes results that are not written yet, gives the plan back, and keeps the pixels' memory for the next group. */
 static gconv_status finish(gconv_group *group, gconv_status status) {
   gconv_group_keep_text(group, status);
-  if (!gconv_frame_is_shared(group->frame)) /* such files get their headers from the plan */
+  if (!gconv_frame_is_shared(group->frame)) /* shared files get their headers from the plan */
     gconv_group_give_plan(group);
   if (status == GCONV_OK && !group->streamed && group->count > 0)
     status = gconv_group_keep_text(group, gconv_group_write(group));
@@ -138,8 +139,8 @@ static gconv_status carry_reader(gconv_group *group, gconv_row_reader *reader) {
   return finish(group, carry_image(group, reader));
 }
 
-/* Opens the file of the only item; twice, if other readers have too much memory. A reader warns only when it is used, so no
- * warning comes twice. */
+/* Opens the file of the only item. If other readers have too much memory, closes it, waits, and opens it again. A reader
+ * warns only when it is used, so that no warning comes twice. */
 static gconv_status open_reader(gconv_group *group, gconv_row_reader **reader) {
   gconv_worker *worker = group->worker;
   gconv_item *item = &group->items[0];
@@ -178,7 +179,7 @@ static gconv_status carry(gconv_group *group) {
 
 /* ---- A group --------------------------------------------------------------------------------------------------------- */
 
-/* With little memory, frees idle plans that are large, or keep all threads busy and do not suit the next group. */
+/* With --memory, frees idle plans that are large, or that keep all threads busy and do not suit the next group. */
 static void drop_plans(const gconv_worker *worker, size_t number) {
   const double large = 1.0 / 16; /* of all memory */
   const gconv_run *run = worker->run;

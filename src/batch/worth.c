@@ -16,7 +16,7 @@ static const double WORTH_GPU_MS = 3000, WORTH_DECODER_MS = 15000;
  * samples, measured on that machine. */
 static const double PNG_NS = 1.2, JPEG_NS = 2.2;
 
-/* The number of headers to look at. Spread over the inputs, they suffice for thousands of images. */
+/* The most headers that are read. Spread over the inputs, they suffice for thousands of images. */
 enum { MOST_HEADERS = 32 };
 
 /* ---- What a GPU may do ---------------------------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ bool gconv_gpu_makes_png(const gconv_batch *batch, const gconv_format_info *form
   return format && strcmp(format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
 }
 
-/* The work that the operation leaves to the host: GCONV_HOST_BEFORE, GCONV_HOST_AFTER. */
+/* Returns the stages of the operation that the host does: flags GCONV_HOST_BEFORE, GCONV_HOST_AFTER. */
 static int host_stages(const gconv_batch *batch) {
   const gconv_operation_type *type = batch->operation->type;
   return type->host_stages ? type->host_stages(batch->operation) : GCONV_HOST_BEFORE | GCONV_HOST_AFTER;
@@ -54,8 +54,8 @@ typedef struct work {
   char obstacle[192]; /* why no GPU can do the work; "" if one can */
 } work;
 
-/* Returns the milliseconds of a thread to execute the operation on such an image, and to compress the results. Returns 0 if
- * there is no plan for it: that is reported when the image is read. */
+/* Returns the milliseconds in which a thread executes the operation on an image like `like`, and compresses the results.
+ * Returns 0 if no plan can be made: the reason is reported when the image is read. */
 static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv_image *like, work *w) {
   gconv_plan *plan = NULL;
   if (gconv_plan_outline(cpu, like, batch->operation, 0, &plan) != GCONV_OK)
@@ -90,7 +90,7 @@ static void add_input(const gconv_batch *batch, gconv_device *cpu, const gconv_i
 
 /* ---- The rule ------------------------------------------------------------------------------------------------------- */
 
-/* "280 ms", "1.5 s". */
+/* Writes a time, such as "280 ms" or "1.5 s". */
 static void print_time(char *text, size_t size, double milliseconds) {
   if (milliseconds < 1000)
     snprintf(text, size, "%.0f ms", milliseconds);
@@ -113,7 +113,7 @@ static gconv_worth judge(double spared_ms, double decoding_ms) {
 static gconv_worth look_at_inputs(const gconv_batch *batch) {
   const gconv_inputs *inputs = batch->inputs;
   size_t most = inputs->count < MOST_HEADERS ? inputs->count : MOST_HEADERS;
-  gconv_device *cpu = NULL; /* with one thread: the result must not depend on the run's threads */
+  gconv_device *cpu = NULL; /* with one thread, so that the result does not depend on the run's threads */
   work w = {.count = 0};
   if (gconv_device_open("cpu", 1, &cpu) == GCONV_OK)
     for (size_t i = 0; i < most; i++)

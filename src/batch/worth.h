@@ -7,15 +7,14 @@
  */
 #pragma once
 
-#include "operation/operation.h"
-
 #include "names/paths.h"
+#include "operation/operation.h"
 
 /* ---- What a GPU may do ---- */
 
 /* Returns whether a GPU can compress results of the format (NULL: of several formats): PNG of level 1, the default. */
 bool gconv_gpu_makes_png(const gconv_batch *batch, const gconv_format_info *format);
-/* Whether a GPU may decode the inputs: not if the host needs pixels, to verify or for stages before. */
+/* Returns whether a GPU may decode the inputs. It may not if the host needs pixels: to verify, or for its first stages. */
 bool gconv_gpu_may_decode(const gconv_batch *batch);
 /* Returns whether the results of an input may come from a GPU in parts: they are a few files, which are all open at once and
  * can all be removed after a failure. */

@@ -38,7 +38,8 @@ static bool make_folder(const gconv_run *run, gconv_group *group, gconv_item *it
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-/* Begins the file of result n. Returns NULL if the result is not wanted, or cannot be begun; then it counts as failed. */
+/* Begins the file of result n. Returns NULL if the result is not wanted, or if the file cannot be begun: then counts the
+ * result as failed. */
 static gconv_row_writer *open_file(gconv_group *group, size_t n, const gconv_image *from,
                                    const gconv_write_options *options) {
   gconv_run *run = group->worker->run;
@@ -92,8 +93,8 @@ static bool begins_array(const gconv_group *group, const gconv_item *item) {
   return item->place == 0 && (!group->frame || group->frame->number == 1);
 }
 
-/* Ends result n, and counts it: commits it, or discards it if `status` is a failure. A shared file stays open. A result
- * without a writer was counted before. */
+/* Ends result n, and counts it: commits it, or discards it if `status` is a failure. A shared file stays open. (A result
+ * that has no writer was counted before.) */
 static void close_file(gconv_group *group, size_t n, gconv_row_writer *writer, gconv_status status) {
   gconv_item *item = &group->items[0];
   if (writer && status == GCONV_OK && gconv_frame_is_shared(group->frame)) {
@@ -245,7 +246,7 @@ static gconv_status write_whole(const gconv_run *run, const char *path, const gc
   return backs_up ? gconv_image_replace(path, options, image) : gconv_image_write(path, options, image);
 }
 
-/* Writes an image whose channels are its last axis: the pixels of a picture, or such an array. */
+/* Writes planes as an image whose last axis is the channels: as pixels of a picture, or as an NHWC array. */
 static gconv_status write_transposed(const gconv_run *run, const char *path, const gconv_write_options *options,
                                      const gconv_image *image, bool picture) {
   GCONV_ENDED_BY(gconv_image_free) gconv_image transposed = {0};
@@ -310,7 +311,7 @@ static gconv_status check_frames(const gconv_worker *worker, const gconv_item *i
   if (worker->memory.result_count * pieces == item->count)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "%d frames, where %zu could be told beforehand: give it as a file, not by a pipe, or write .npy or .tif",
+                    "%d frames, where %zu could be told beforehand: read a file instead of a pipe, or write .npy or .tif",
                     item->frames, item->count / worker->memory.result_count);
 }
 
