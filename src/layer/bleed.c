@@ -30,7 +30,7 @@ static void set_sample(const bleeding *b, int32_t y, int32_t x, int32_t channel,
     *(float *)to = (float)value;
 }
 
-/* Gives a pixel the mean colour of those of its eight neighbours that got theirs in an earlier ring. */
+/* Gives a pixel the mean colour of those of its eight neighbours that got a colour in an earlier ring. */
 static void fill_pixel(const bleeding *b, int32_t y, int32_t x, uint8_t ring) {
   const gconv_image *image = b->image;
   double sums[4] = {0};

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-/* The most that a layer in blocks may take, relative to one without. */
+/* The longest estimate of a layer with tensors in blocks, relative to its estimate without blocks. */
 static const double WORTH = 1.1;
 
-/* Whether the tensor between two steps may be in blocks. Channels that do not exist may be a quarter of a block. */
+/* Returns whether the tensor between two steps may be in blocks. At most a quarter of the blocks' channels may be unused. */
 static bool can_link(const gconv_step *step, const gconv_step *next) {
   const int64_t channels = step->whole.filters;
   return gconv_layer_work_of(step->kind)->by_algorithms && gconv_layer_work_of(next->kind)->by_algorithms && !step->pads &&
@@ -28,7 +28,7 @@ static double estimate(const gconv_network_plan *network, const gconv_step *step
                                                                                                        : INFINITY;
 }
 
-/* Whether a step, one of those that algorithms solve, is worth its links. */
+/* Returns whether a step keeps its tensors in blocks: whether it has none, or is about as fast with them as without. */
 static bool gains(const gconv_network_plan *network, size_t i, const gconv_layer *layers,
                   const gconv_network_options *options) {
   const gconv_step *step = &network->steps[i];
@@ -51,7 +51,7 @@ void gconv_network_lay_blocks(gconv_network_plan *network, const gconv_layer *la
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i = 0; i < network->count; i++) {
-      if ((!steps[i].whole.in_blocks && !steps[i].whole.out_blocks) || gains(network, i, layers, options))
+      if (gains(network, i, layers, options))
         continue;
       if (steps[i].whole.in_blocks)
         link(&steps[i - 1], &steps[i], false);

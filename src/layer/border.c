@@ -4,13 +4,12 @@
  * whose rim is filled by the rule of the border; the second is the layer without padding. So every algorithm of every device
  * solves it unchanged, and the exact family keeps its bits. The copy costs memory for the tensor, and the time to write it.
  */
-#include "layer/network.h"
-
 #include "base/memory.h"
+#include "layer/network.h"
 
 enum { LARGEST_EXTENT = 1 << 30 }; /* as in geometry.c */
 
-/* Returns how many rows or columns of the input some outputs are made of. */
+/* Returns how many rows or columns of the input `outputs` outputs need. */
 static int64_t span(int32_t outputs, int32_t stride, int32_t taps, int32_t dilation) {
   return (int64_t)(outputs - 1) * stride + (int64_t)(taps - 1) * dilation + 1;
 }
@@ -55,13 +54,13 @@ gconv_status gconv_layer_take_border(const gconv_layer *layer, const char *where
   return GCONV_OK;
 }
 
-/* Returns how far from the edge the row lies that replaces the row `distance` outside. */
+/* Returns how far inside the edge the row lies that replaces a row `distance` rows outside. */
 static int64_t depth(gconv_border border, int64_t distance) {
   return border == GCONV_BORDER_REFLECT101 ? distance : border == GCONV_BORDER_SYMMETRIC ? distance - 1 : 0;
 }
 
-/* A band has the rows under the filter of an output. If the filter reaches over the edge by some rows, the rows that replace
- * these must be in the band, too. */
+/* A band has the rows under the filter of an output. If the filter reaches over the edge by some rows, the band must also
+ * have the rows that replace them. */
 bool gconv_step_pads_bands(const gconv_step *pads, const gconv_step *next) {
   const gconv_layer_problem *p = &pads->whole;
   const int64_t extent = (int64_t)(next->whole.rows - 1) * next->whole.dilation_y + 1;

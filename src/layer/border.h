@@ -34,8 +34,8 @@ static inline gconv_padding_job gconv_padding_job_of(const gconv_network_plan *n
   return job;
 }
 
-/* Returns the row in memory that row y of the padded tensor copies; GCONV_OUTSIDE: row y has the constant. In bands
- * of rows, rows that no output needs have it, too. */
+/* Returns the row in memory that row y of the padded tensor copies; GCONV_OUTSIDE: row y has the constant. In bands of rows,
+ * rows that no output needs have the constant, too. */
 GCONV_BOTH int64_t gconv_padding_row(const gconv_padding_job *job, int64_t y) {
   int64_t row = gconv_border_index(job->border, job->first + y, job->height);
   if (row == GCONV_OUTSIDE || row < job->in_first || row >= job->in_first + job->in_rows)

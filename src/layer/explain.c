@@ -3,7 +3,7 @@
 #include "gconv_classify.h"
 #include "layer/kind.h"
 
-/* pads: the step before, which pads the input, or NULL. */
+/* Explains a layer. pads: the step before, which pads the input, or NULL. */
 static void print_step(FILE *text, const gconv_step *step, const gconv_step *pads) {
   const gconv_layer_info *info = &step->info;
   fprintf(text, "layer %zu: %d x %d x %d x %d -> %d x %d x %d x %d (images, channels, height, width)\n", step->layer + 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the problem that algorithms solve from what a user asks of a layer. */
+/* Makes the problem that algorithms solve from the user's options for a layer. */
 #include "bank/kind.h"
 #include "base/memory.h"
 #include "layer/kind.h"
@@ -65,7 +65,7 @@ static gconv_status resolve_axes(const gconv_layer *layer, const char *where, gc
 
 /* ---- Channels ---- */
 
-/* Returns whether the bank is applied to each channel separately: nothing sets groups. */
+/* Returns whether the bank is applied to each channel by itself: it has one channel, and groups are not set. */
 static bool is_each(const gconv_layer *settled) {
   return settled->groups == 0 && settled->bank->channels == 1;
 }

@@ -5,13 +5,14 @@
 
 #include <string.h>
 
-/* Images whose results need more bytes at a time are cut into tiles, where the graph allows it. A GPU needs
- * larger tiles to be busy; so large that photos of 8K go through DnCNN in less than 2 GB. */
+/* Returns the most bytes of results at a time. Images that need more are cut into tiles, if the graph allows it. A GPU is
+ * only busy with larger tiles. With this size, photos of 8K go through DnCNN in less than 2 GB. */
 static size_t most_results(const gconv_graph_options *options) {
   return (size_t)256 << 20 << (options->device->type == &gconv_device_type_cpu ? 0 : 2);
 }
 
-/* Sets the header of an output of the graph for an image: a tensor 1 x C x H x W; or less, such as 1 x C of a classifier. */
+/* Sets *shape to the sizes of an output of the graph for one image: a tensor 1 x C x H x W, or one with fewer axes, such as
+ * 1 x C of a classifier. */
 static gconv_status take_output(const gconv_graph_plan *plan, size_t number, gconv_image *shape) {
   const gconv_tensor *t = gconv_graph_plan_output(plan, number);
   int64_t sizes[4] = {1, 1, 1, 1}; /* N, C, H, W */
@@ -23,7 +24,7 @@ static gconv_status take_output(const gconv_graph_plan *plan, size_t number, gco
   for (int i = 1; i < 4; i++)
     good = good && sizes[i] >= 1 && sizes[i] <= INT32_MAX;
   if (!good)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: makes a tensor of %s of an image: here it is 1 x C x H x W", plan->graph->path,
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: makes a tensor of %s from an image, and not 1 x C x H x W", plan->graph->path,
                       text);
   shape->channels = (int32_t)sizes[1];
   shape->height = (int32_t)sizes[2];
@@ -46,29 +47,29 @@ static gconv_status make_plan(const gconv_graph *graph, const gconv_graph_option
 static const int32_t multiples[] = {2, 4,  8,  16, 32, 64, 128, 3,  6, 12, 24, 48, 96,
                                     5, 10, 20, 40, 7,  14, 28,  56, 9, 18, 36, 15, 30};
 
-/* Whether a result has a whole number of elements for each input, or the other way round. */
+/* Returns whether one size is a multiple of the other. */
 static bool is_ratio(int32_t made, int32_t size) {
   return made % size == 0 || size % made == 0;
 }
 
-/* Returns how many elements a result has of `size` inputs, if it has `made` of `padded` ones; 0: that is no whole number. */
-static int32_t cut(int32_t made, int32_t padded, int32_t size) {
+/* Returns the side of a result of a side `size`, if a side `padded` makes a side `made`; 0: it would be no whole number. */
+static int32_t side_of(int32_t made, int32_t padded, int32_t size) {
   const int64_t whole = (int64_t)made * size;
   return whole % padded == 0 && is_ratio(made, padded) ? (int32_t)(whole / padded) : 0;
 }
 
-/* Whether a result is enlarged as much along both sides. Else it is no picture, but a table, such as 1 x 2394 x 4. */
+/* Returns whether a result is enlarged as much along both sides. If not, it is a table, such as 1 x 2394 x 4. */
 static bool is_picture(const gconv_image *made, const gconv_image *padded) {
   return (int64_t)made->height * padded->width == (int64_t)made->width * padded->height;
 }
 
-/* Sets the sides of a result of `padded` to those that it has for images of *shape: by the whole number of elements that it
- * has for each input or, if `grows`, by what it gains with `multiple` more rows and columns, as networks have that cut off
- * rims. Returns false if there are no such sides. */
+/* Changes the sides of *made, the result of `padded`, to the sides of the result of *shape: in proportion or, if `grows`, by
+ * how much `multiple` more rows and columns enlarge the result. (Results of networks that cut off rims grow so.) Returns
+ * false if there are no such sides. */
 static bool find_sides(const gconv_graph *graph, const gconv_graph_options *options, const gconv_image *shape,
                        const gconv_image *padded, int32_t multiple, bool grows, gconv_image *made) {
-  const int32_t height = cut(made->height, padded->height, shape->height),
-                width = cut(made->width, padded->width, shape->width);
+  const int32_t height = side_of(made->height, padded->height, shape->height),
+                width = side_of(made->width, padded->width, shape->width);
   gconv_graph_plan *larger = NULL;
   gconv_image more = *padded;
   if (height > 0 && width > 0 && is_picture(made, padded)) {
@@ -89,9 +90,9 @@ static bool find_sides(const gconv_graph *graph, const gconv_graph_options *opti
   return made->height > 0 && made->width > 0;
 }
 
-/* Plans the graph for images whose sides are padded to multiples: the first for which it works. *shape becomes the header of
- * its result for an image of this size, without the padded part. *fits becomes the first multiple that can be planned; 0:
- * none. */
+/* Plans the graph for images whose sides are padded to multiples of a number: of the first number that works. *shape becomes
+ * the header of its result for an image of this size, without the padded part. *fits becomes the first number for which the
+ * graph can be planned; 0: none. */
 static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph_options *options, bool grows,
                                      gconv_image *shape, gconv_graph_plan **plan, int32_t *fits) {
   *fits = 0;
@@ -115,8 +116,9 @@ static gconv_status make_padded_plan(const gconv_graph *graph, const gconv_graph
   return GCONV_UNSUPPORTED;
 }
 
-/* Plans the graph for images as they are, or padded: where it cannot be planned otherwise, or where its result would have
- * some rows or columns more or fewer than the image, as networks have that shrink an image and enlarge it again. */
+/* Plans the graph for images as they are. If that fails, plans it for padded images. It also does so if the result would
+ * have some rows or columns more or fewer than the image. (Networks that shrink an image and enlarge it again make such
+ * results.) */
 static gconv_status make_any_plan(const gconv_graph *graph, const gconv_graph_options *options, gconv_image *shape,
                                   gconv_graph_plan **plan) {
   const gconv_image image = *shape;
@@ -165,8 +167,8 @@ static gconv_status make_further(const gconv_image *image, gconv_step *step) {
     const bool is_padded = padded.height != image->height || padded.width != image->width;
     if (is_padded && (header->height > 1 || header->width > 1)) {
       const bool picture = is_picture(header, &padded);
-      header->height = picture ? cut(header->height, padded.height, image->height) : 0;
-      header->width = cut(header->width, padded.width, image->width);
+      header->height = picture ? side_of(header->height, padded.height, image->height) : 0;
+      header->width = side_of(header->width, padded.width, image->width);
     }
     if (header->height < 1 || header->width < 1)
       return gconv_fail(GCONV_UNSUPPORTED, "%s: output %zu has no whole number of pixels of an image of %d x %d",
@@ -188,7 +190,7 @@ static gconv_status keep_further(const gconv_step *step, size_t frame) {
 
 /* ---- The step ---- */
 
-/* Returns how many rows bands have if they have about the same number each, at most `most`; 0: there are no bands. */
+/* Returns the rows of a band if all bands have about the same number, at most `most`; 0 if `most` is 0: no bands. */
 static int32_t share_rows(int32_t height, int32_t most) {
   const int32_t bands = most > 0 ? (height - 1) / most + 1 : 1;
   return most > 0 ? (height - 1) / bands + 1 : 0;
@@ -220,7 +222,7 @@ gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_o
                                 .out = {problem->out_height, problem->out_width},
                                 .most = most_results(options),
                                 .rows = share_rows(problem->out_height, rows)};
-  if (step->further_count > 0) { /* all of them are made of the whole image */
+  if (step->further_count > 0) { /* several outputs are made from the whole image */
     step->cut.rows = 0;
     return GCONV_OK;
   }

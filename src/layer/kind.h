@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What each kind of layers computes. A kind is a row of GCONV_EACH_LAYER_KIND (gconv_network.h) and a record in a file of
- * its own, kind_<name>.c, which does not compile before it has every field. src/bank/kind.h has what files and texts say of
- * a kind.
+ * its own, kind_<name>.c, which does not compile before it has every field. src/bank/kind.h describes kinds in files and
+ * texts.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ typedef struct gconv_layer_input {
 
 #define GCONV_UNIT 0x1p-24 /* the largest relative error of rounding to float32 */
 
-/* A tensor in float64, and how far a correct program may be from each value; both owned, in one piece. */
+/* A tensor in float64, and the error of each value that a correct program may have. Both are owned, in one block. */
 typedef struct gconv_field {
   double *value, *allowed;
   size_t count;
@@ -41,7 +41,7 @@ typedef struct gconv_verified_layer {
 typedef struct gconv_layer_case {
   const gconv_layer_problem *problem; /* rows, columns and strides are those of windows, too */
   const float *parameters;            /* of the layer, as kernels/learn_problem.h has them */
-  const float *x, *other;             /* its input; what it takes besides, or NULL */
+  const float *x, *other;             /* x: its input; other: its second input, or NULL */
 } gconv_layer_case;
 
 /* ---- The records ---- */
@@ -54,8 +54,8 @@ typedef enum gconv_layer_rows {
 } gconv_layer_rows;
 
 typedef struct gconv_layer_work {
-  /* Algorithms solve it (kernels/layer_algorithms.def), and training has products of its own for it: the record has no
-   * forward(), teach() and gpu. */
+  /* Algorithms solve the kind (kernels/layer_algorithms.def), and training has products of its own for it. So the record has
+   * no forward(), teach() and gpu. */
   bool by_algorithms;
   bool needs_input; /* it takes the input of the first layer, too */
   /* Resolves the layer: fills all of the step except algorithm and weights. `where` is for errors: "layer 2". */
@@ -63,14 +63,14 @@ typedef struct gconv_layer_work {
   gconv_layer_rows rows;
   /* Writes how the layer is computed. pads: the step before, which pads the input, or NULL. */
   void (*explain)(const gconv_step *step, const gconv_step *pads, FILE *text);
-  /* Computes plane number `plane` of the output in float64, and how far off a correct program may be. */
+  /* Computes plane number `plane` of the output in float64, and the error that a correct program may have. */
   void (*verify)(const gconv_verified_layer *layer, size_t plane);
   /* Makes plane number `plane` of the output, in runs and in training. */
   void (*forward)(const gconv_layer_planes *planes, size_t plane);
   const gconv_layer_gpu *gpu;
-  /* Kinds that run in graphs alone (src/graph): a run is a graph's. They have learn() and teach() for training, or training
-   * has products of its own for them. learn() makes the output y of one case, in place of forward(). teach() makes dx, adds
-   * to `dother`, unless that is NULL, and sets the gradient of the parameters, from dz, the gradient of y. */
+  /* True for kinds that run only as nodes of a graph (src/graph). They have learn() and teach() for training, or training
+   * has products of its own for them. learn() makes the output y of one case, in place of forward(). teach() makes dx from
+   * dz, the gradient of y, adds to `dother` unless that is NULL, and sets the gradient of the parameters. */
   bool in_graphs;
   void (*learn)(const gconv_layer_case *at, float *y);
   void (*teach)(const gconv_layer_case *at, const float *dz, float *dx, float *dother, float *gradient);
@@ -86,7 +86,7 @@ typedef struct gconv_layer_work {
   const gconv_layer_work gconv_layer_work_##name = {                                                                        \
       .resolve = gconv_layer_resolve_bare, .in_graphs = true, .learn = learns, .teach = teaches}
 
-/* Values in place of a function or of `gpu`: algorithms do this, or the kind cannot do it. Then an error names the kind. */
+/* Values in place of a function or of `gpu`: algorithms do the work, or the kind cannot do it, and an error says so. */
 #define GCONV_BY_ALGORITHMS NULL
 #define GCONV_CANNOT_BE_TRAINED NULL
 #define GCONV_NOT_ON_A_GPU NULL

@@ -15,7 +15,7 @@ static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
 
 /* ---- Steps ---- */
 
-/* `input` has the shape of the layer's input before padding. */
+/* Fills the info of a step. `input` has the shape of the layer's input before padding. */
 static void fill_info(gconv_step *step, const gconv_layer_problem *input) {
   const gconv_layer_problem *problem = &step->problem;
   gconv_layer_problem all = step->whole;
@@ -122,7 +122,7 @@ static double merged_ms(const gconv_network_plan *network, const gconv_prices *p
   return fmax(sums / (0.4 * prices->machine.fma_per_ms), bytes / (0.7 * prices->machine.bytes_per_ms));
 }
 
-/* Merges layers of filters of 1 x 1 into one kernel on a GPU, if that is expected to be faster, or is asked for. */
+/* Merges layers of 1 x 1 filters into one kernel on a GPU, if it is estimated to be faster, or if the user names it. */
 static void merge_steps(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options,
                         bool any_algorithm, FILE *reasons) {
   const gconv_layer_algorithm *row = &gconv_layer_algorithm_cuda_pointwise;
@@ -217,7 +217,7 @@ static const char *wanted_for(const gconv_layer *layer, const gconv_network_opti
   return layer && layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
 }
 
-/* Keeps tensors between layers in 16 bits, where math allows it and both layers are convolutions that may be solved so. */
+/* Keeps tensors between two layers in 16 bits, if math allows it, and if an algorithm that does so may solve both layers. */
 static void keep_tensors(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options,
                          bool any_algorithm) {
   const gconv_layer_algorithm *keeper = gconv_layer_keeper(network->base.device, options->without, options->math);
@@ -314,7 +314,6 @@ static void fill_plan_info(gconv_network_plan *network) {
   plan->math = plan->math ? plan->math : first->math;
 }
 
-/* Returns the maps of further output number `i`, with N and C as those of the first output. */
 gconv_image gconv_network_further_maps(const gconv_network_plan *network, size_t i) {
   gconv_image maps = network->steps[0].further[i];
   if (network->by_channel) {
@@ -324,7 +323,7 @@ gconv_image gconv_network_further_maps(const gconv_network_plan *network, size_t
   return maps;
 }
 
-/* Makes the presenter of one of several outputs: one picture of it, unless arrays are wanted. */
+/* Makes the presenter of one of several outputs: for one picture, unless arrays are wanted. */
 static gconv_status make_presenter_of(const gconv_network_options *options, const gconv_image *maps,
                                       const gconv_network_plan *network, gconv_presenter *presenter) {
   static const gconv_presentation kinds[] = {GCONV_PRESENT_IMAGE, GCONV_PRESENT_COMBINED, GCONV_PRESENT_MOSAIC};
@@ -340,7 +339,7 @@ static gconv_status make_presenter_of(const gconv_network_options *options, cons
   return status;
 }
 
-/* Returns whether the network gets blue first, or grey three times, which are blue first to it. */
+/* Returns whether the network takes the order BGR: it gets blue first, or grey three times. */
 static bool takes_blue_first(const gconv_network_plan *network, const gconv_network_options *options) {
   return options->order == GCONV_ORDER_BGR && network->input.step != 1;
 }
@@ -380,7 +379,7 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
     maps.channels++;
     maps.frames /= 2;
   }
-  gconv_image coloured = network->base.like; /* what a result by luma is an image like */
+  gconv_image coloured = network->base.like; /* the image that a result of --luma resembles */
   if (options->alpha == GCONV_ALPHA_DROP && coloured.alpha && coloured.channels > 1) {
     coloured.channels--;
     coloured.alpha = false;
@@ -402,8 +401,8 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
   return make_further(network, options);
 }
 
-/* Sets whether transparent pixels get colours of their neighbours: where a result keeps alpha, and alpha is no channel that
- * the network takes with the colours. */
+/* Sets whether transparent pixels get colours of their neighbours. They do if a result keeps alpha, and the network does not
+ * take alpha as a channel beside the colours. */
 static void set_bleeding(gconv_network_plan *network) {
   const gconv_presenter *p = &network->presenter;
   network->bleeds = p->alpha && (p->planes < p->channels || network->alphas || network->by_channel);
@@ -413,8 +412,8 @@ static void set_bleeding(gconv_network_plan *network) {
   network->bleeds = network->bleeds && network->base.like.alpha && !network->base.like.planar;
 }
 
-/* Returns the number that is white in the result. A model that makes colours of integers makes levels. Integers of one
- * channel may be numbers of classes. */
+/* Returns the number that is white in the result. A model whose colours are integers makes levels. Integers of one or two
+ * channels may be numbers of classes, for which it is 1. */
 static float level_of_white(const gconv_network_plan *network) {
   const gconv_step *first = &network->steps[0];
   const gconv_tensor *made = first->graph && first->further_count == 0 ? gconv_graph_plan_output(first->graph, 0) : NULL;

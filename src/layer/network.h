@@ -24,12 +24,12 @@ typedef struct gconv_input {
   float white;           /* the level that becomes 1 */
   int32_t first, step;   /* channel c of the tensor is channel first + c * step of the image: step is 0 for a grey image that
                             a network of three colours gets three times, -1 for blue first */
-  bool alphas;           /* every other image of the tensor is alpha, in all its channels */
+  bool alphas;           /* every second image of the tensor is alpha, repeated in all channels */
   float *mean, *std;     /* owned: C of each; NULL: 0, 1 */
 } gconv_input;
 
-/* Where the rows of one execution lie in a whole tensor, if its first output row is `first`: from first * scale - shift on.
- * They may lie outside. */
+/* The rows of one execution in a whole tensor: if the first output row is `first`, they begin at row first * scale - shift
+ * of the tensor. Rows may lie outside the tensor. */
 typedef struct gconv_band {
   int64_t scale, shift;
 } gconv_band;
@@ -39,38 +39,38 @@ typedef struct gconv_band {
 typedef struct gconv_step {
   gconv_graph_plan *graph;  /* owned: the whole network is this graph, which is the only step; NULL: a layer */
   gconv_graph_tiles *tiles; /* owned: the image is cut into tiles, and `graph` is its outline; NULL: it is whole */
-  gconv_graph_cut cut;      /* of a graph */
-  char *uncut;              /* owned: why a graph that shall be cut cannot be; or NULL */
-  gconv_image *further;     /* owned: what a graph makes besides its first output, with pixels in plans that are executed */
+  gconv_graph_cut cut;      /* how the graph is cut into tiles or bands */
+  char *uncut;              /* owned: why the graph cannot be cut, although it should; or NULL */
+  gconv_image *further;     /* owned: the graph's outputs after its first one; with pixels in plans that are executed */
   size_t further_count;
   gconv_layer_kind kind;
   size_t layer;                /* the number of its layer, from 0 on */
-  bool pads;                   /* it pads the input of its layer, which the next step solves (border.c) */
+  bool pads;                   /* the step pads the input of its layer, which the next step solves (border.c) */
   gconv_border border;         /* border of a step that pads */
   float outside;               /* the constant of border constant */
   bool softmax;                /* softmax is applied to the output of the algorithm */
   gconv_layer_problem whole;   /* the problem of the whole tensor */
   gconv_layer_problem problem; /* problem of one execution: problem.images at a time; by rows, the rows that it needs */
-  gconv_band out_band;         /* by rows: of the rows that the step yields */
-  int32_t images;              /* in all */
+  gconv_band out_band;         /* by rows: the rows of the step's output */
+  int32_t images;              /* of a whole batch */
   int32_t chosen_for;          /* the number of images that auto chooses for */
-  int32_t out_channels;        /* channels of its output: K; C * K if it is applied to each channel */
+  int32_t out_channels;        /* channels of its output: K; C * K if the bank is applied to each channel */
   gconv_solver *solver;        /* owned: the algorithm, and its weights; NULL: no algorithm solves it */
   gconv_layer_info info;
 } gconv_step;
 
-/* The operation: layers and options, as they were asked for. Banks belong to the caller. */
+/* The operation: the user's layers and options. Banks belong to the caller. */
 typedef struct gconv_network_operation {
   gconv_operation base;
   gconv_layer *layers; /* owned, with the names of algorithms */
   size_t count;
-  gconv_graph *graph;            /* owned: what runs in place of layers, made for images; else NULL. It may be own_graph */
-  gconv_graph *own_graph;        /* owned: of layers that run as a graph, or NULL */
-  int32_t graph_outputs;         /* channels of what the graph makes */
-  int32_t channels;              /* for images that a gconv_network was made for; 0: as the first layer says */
-  int32_t height, width;         /* for images that a gconv_network was made for; 0: any size */
-  bool told_size, told_alpha;    /* it was warned of images of another size, and of alpha; changed atomically */
-  gconv_network_options options; /* mean, std and names are copies */
+  gconv_graph *graph;             /* owned: runs in place of `layers`, made for images; or NULL. May be own_graph */
+  gconv_graph *own_graph;         /* owned: the graph of layers that run as a graph, or NULL */
+  int32_t graph_outputs;          /* channels of the graph's first output */
+  int32_t channels;               /* for images that a gconv_network was made for; 0: as the first layer says */
+  int32_t height, width;          /* for images that a gconv_network was made for; 0: any size */
+  bool warned_size, warned_alpha; /* a warning was given: of images of another size, of alpha. Changed atomically */
+  gconv_network_options options;  /* mean, std and names are copies */
 } gconv_network_operation;
 
 /* The plan. */
@@ -99,26 +99,26 @@ extern const gconv_network_type gconv_network_type_cuda;
 
 struct gconv_network_plan {
   gconv_plan base;
-  gconv_options before; /* options of the stage on the host that makes images grey, if `grays` */
+  gconv_options before; /* if `grays`: options of the stage on the host that makes images grey */
   bool grays;
   gconv_image seen; /* header of the input after that stage */
   gconv_image out;  /* header of the maps that an execution makes: of all rows, or of some */
   gconv_presenter presenter;
   gconv_presenter *further; /* owned: of each of steps[0].further; or NULL */
   bool bleeds;              /* transparent pixels get colours of their neighbours first (bleed.h) */
-  bool greys;               /* the result has three colours, and becomes grey as the input is */
+  bool greys;               /* the result has three colours, and becomes grey because the input is grey */
   bool alphas;              /* alpha is an image of its own after each image, and so are its maps */
-  gconv_image shown; /* what becomes pictures: the maps, if `greys` grey, if `alphas` with alpha; empty until needed */
+  gconv_image shown;        /* with `greys` or `alphas`: the maps in grey or with alpha, for pictures; empty until needed */
   gconv_resizing rows, columns; /* of channels that do not go through the network: alpha, and colours of `luma` */
   bool luma;                    /* the result is brightness, and gets the colours of the input */
   gconv_image maps; /* the maps of the last execution, if they do not go into the caller's images; empty until needed */
   bool by_rows;
   bool measures; /* by rows: the pass measures what nodes of a graph need to know of the whole image, and makes no rows */
-  gconv_band in_band; /* by rows: of the input */
+  gconv_band in_band; /* by rows: the rows of the input */
   gconv_input input;
   bool by_channel;         /* the network takes one channel: each channel of an image is an image of its own */
-  gconv_graph_options how; /* of graphs and solvers */
-  gconv_step *steps;       /* owned: one for each layer; before it one that pads its input, if its border is not zeros */
+  gconv_graph_options how; /* options of graphs and solvers */
+  gconv_step *steps;       /* owned: one for each layer, and one before it that pads its input, if its border is not zeros */
   size_t count;
   bool merged; /* all steps are one kernel (kernels/cuda/fast/layer/pointwise.h) */
   gconv_combine combine;
@@ -132,7 +132,7 @@ struct gconv_network_plan {
 /* Returns the header, and the pixels if there are any, of output number `i` + 1 of a graph. */
 gconv_image gconv_network_further_maps(const gconv_network_plan *network, size_t i);
 
-/* Returns a step at work, for its solver, in a stream of a GPU; NULL on the CPU. */
+/* Returns the work of a step, for its solver. stream: of a GPU; NULL on the CPU. */
 static inline gconv_node_work gconv_step_work(const gconv_network_plan *network, void *workspace, void *stream) {
   gconv_node_work work = {0};
   work.threads = network->base.device->threads;
@@ -156,68 +156,68 @@ static inline size_t gconv_step_out_floats(const gconv_step *step) {
  * of their problems. */
 void gconv_network_lay_blocks(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options);
 
-/* Finds which of `count` rows, laid from row `first` of a tensor on, are inside the tensor of `height` rows: *begin .. *end
- * - 1. */
+/* Finds which of `count` rows lie inside a tensor of `height` rows: rows *begin .. *end - 1 of them. Row 0 of the `count`
+ * rows is row `first` of the tensor. */
 void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *begin, int32_t *end);
 
-/* Sets *seen to the image that the first layer gets: `in`; or a copy with pixels of its own, which is grey, or has other
- * colours where it is transparent. gconv_network_unsee() frees it. */
+/* Sets *seen to the image that the first layer gets: `in`, or a copy that is grey, or has other colours where it is
+ * transparent. gconv_network_unsee() frees the copy. */
 gconv_status gconv_network_see(const gconv_network_plan *network, const gconv_image *in, gconv_image *seen);
 void gconv_network_unsee(const gconv_network_plan *network, gconv_image *seen);
 
 /* Finds the image that the network sees, network->seen, and the tensor that its first layer gets, network->input. Fails if
- * the options do not fit them. `options` have their white. */
+ * the options do not fit both. options->white must be set. */
 gconv_status gconv_network_make_input(gconv_network_plan *network, const gconv_network_operation *operation,
                                       const gconv_network_options *options);
 /* True if the pixels of an image are the tensor already. */
 bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);
 
-/* Returns how many channels the layer takes of an image that has `channels`. The last of them may be alpha. */
+/* Returns how many of an image's `channels` channels the layer takes. The last channel may be alpha. */
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
 
-/* If the layer's border is not zeros, and a filter reaches over it: moves the padding of *step, which is resolved, to *pads,
- * a step before it, and sets pads->pads. */
+/* If the layer's border is not zeros, and a filter reaches over it: moves the padding of the resolved *step to *pads, a step
+ * before it, and sets pads->pads. */
 gconv_status gconv_layer_take_border(const gconv_layer *layer, const char *where, gconv_step *step, gconv_step *pads);
 /* True if a step that pads finds all pixels that it copies in the band of an output. `next` is the step that it pads for. */
 bool gconv_step_pads_bands(const gconv_step *pads, const gconv_step *next);
 
-/* Whether some rows of the output can be made of some rows of the input: not after a mean, which needs all, nor where a
- * border takes rows from far away. */
+/* Returns whether some rows of the output can be made from some rows of the input. They cannot if a layer is a mean, which
+ * needs all rows, or if a border copies rows from far away. */
 bool gconv_network_can_cut_rows(const gconv_network_plan *network);
 
-/* Finds the rows of the input that an execution needs whose first output row is `first`. They may lie outside. */
+/* Finds the input rows that an execution needs for the output rows from `first` on. Rows may lie outside the input. */
 void gconv_network_input_rows(const gconv_network_plan *network, int64_t first, int64_t *begin, int64_t *end);
 
-/* Cuts the problems of all steps to what `rows` rows of the last step's output need. Sets the bands, and the rows of the
- * input. */
+/* Cuts the problems of all steps to the rows that `rows` output rows of the last step need. Sets the bands, and the rows of
+ * the input. */
 gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows);
 
-/* As gconv_plan_measure(); if `warm`, with the same buffers each time. On a GPU, the time to enqueue is not measured. */
+/* Does gconv_plan_measure(); if `warm`, with the same buffers each time. On a GPU, the time to enqueue is not measured. */
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds);
 
-/* Adds alpha, and colours to brightness, to the rows of `out` from row `first` on, where results have them. `in` begins at
- * row in_row; `maps` are those of the rows. */
+/* Adds resized channels of the input to the rows of `out`, which begin at row `first`: alpha, and colours to results that
+ * are brightness. Does nothing for other results. `in` begins at row in_row; `maps` are the maps of the rows. */
 gconv_status gconv_network_add_resized(const gconv_network_plan *network, const gconv_presenter *presenter,
                                        const gconv_image *in, int32_t in_row, int32_t first, const gconv_image *maps,
                                        const gconv_image *out);
 
 /* The step of a network that is a graph (graph_step.c). gconv_graph_step_make() plans the graph for images like *shape,
- * which becomes the header of its output. With `rows`, it makes `rows` rows of the output at a time, if the graph can be
- * cut: then step->cut.rows are not 0. gconv_graph_step_allocate() gives it buffers. */
+ * which becomes the header of its output. With `rows`, the step makes `rows` rows of the output at a time, if the graph can
+ * be cut: then step->cut.rows is not 0. gconv_graph_step_allocate() allocates the step's buffers. */
 gconv_status gconv_graph_step_make(const gconv_graph *graph, const gconv_graph_options *options, int32_t rows,
                                    gconv_image *shape, gconv_step *step);
 gconv_status gconv_graph_step_allocate(const gconv_step *step);
 /* By rows: finds the rows of the input for the rows of the output that begin at `first`. */
 void gconv_graph_step_rows(const gconv_step *step, int32_t first, int64_t *begin, int64_t *end);
-/* Makes tensors of step->images images, one after the other, of tensors like that. By rows: makes the rows from `first` on
- * of the rows that gconv_graph_step_rows() finds. */
+/* Runs the graph on step->images images, one after the other. By rows: makes the output rows from `first` on; `in` has the
+ * rows that gconv_graph_step_rows() finds. */
 gconv_status gconv_graph_step_execute(const gconv_step *step, int64_t first, const float *in, float *out, void *stream);
-/* Finds how many channels the graph makes of images of `channels` (0: any) and this size; 0: of some size. */
+/* Finds how many channels the graph makes of images of these channels and sizes. 0: any channels, or any size. */
 gconv_status gconv_graph_find_outputs(const gconv_graph *graph, int32_t channels, int32_t height, int32_t width,
                                       int32_t *outputs);
 
-/* gconv_network_plan_type: plans of operations of layers. gconv_network_fill() is their fill_plan(). */
+/* gconv_network_plan_type is the type of plans of networks. gconv_network_fill() is fill_plan() of their operations. */
 extern const gconv_plan_type gconv_network_plan_type;
 gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 

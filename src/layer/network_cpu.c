@@ -14,7 +14,7 @@
 
 typedef struct cpu_run {
   const gconv_network_plan *network;
-  float *input;     /* the input tensor, if the image is none itself; NULL until it is needed */
+  float *input;     /* the input tensor, if the image's pixels are not the tensor; NULL until it is needed */
   float *middle[2]; /* the tensors between layers, in turn, and before combining; NULL: not needed */
   uint8_t *workspace;
   size_t held_bytes; /* of workspaces and of the tensors between layers */
@@ -147,7 +147,7 @@ static void convert_plane(void *context, size_t turn, int thread) {
   }
 }
 
-/* Sets *tensor to what the first layer sees: the image's own pixels, or run->input, made of them. */
+/* Sets *tensor to the input of the first layer: the image's own pixels, or run->input, made from them. */
 static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_row, int64_t first, const float **tensor) {
   const gconv_network_plan *network = run->network;
   const gconv_input *input = &network->input;
@@ -258,7 +258,7 @@ static void execute_softmax(const cpu_run *run, const gconv_step *step, float *t
   gconv_threads_run(run->network->base.device->threads, (size_t)step->images * job.parts, softmax_part, &job);
 }
 
-/* Clears the rows outside the layer's whole output: they are padding of the next layer. */
+/* Clears the rows outside the layer's whole output, which are padding of the next layer. */
 static void clear_outside(const gconv_step *step, int64_t first, float *out) {
   const gconv_layer_problem *problem = &step->problem;
   int64_t at = first * step->out_band.scale - step->out_band.shift;
@@ -275,7 +275,7 @@ static void clear_outside(const gconv_step *step, int64_t first, float *out) {
 
 /* ---- Combining ---- */
 
-enum { COMBINED_PIXELS = 1024 }; /* that a thread combines at a time */
+enum { COMBINED_PIXELS = 1024 }; /* pixels that a thread combines at a time */
 
 typedef struct combine_job {
   const gconv_network_plan *network;

@@ -19,7 +19,7 @@ void gconv_network_release_run(void *memory) {
   if (!run)
     return;
   gconv_cuda_guest guest(run->network->base.device->index);
-  for (size_t i = 0; i < run->network->count; i++) /* before the stream, which handles of cuBLAS and cuDNN name */
+  for (size_t i = 0; i < run->network->count; i++) /* before the stream, which handles of cuBLAS and cuDNN refer to */
     if (run->network->steps[i].solver)
       gconv_solver_gpu_close(run->network->steps[i].solver);
   cudaFree(run->buffers[0]);
@@ -59,6 +59,7 @@ static void *input_buffer(const network_run *run) {
 static size_t made_tensor(const gconv_network_plan *network) {
   return network->merged ? 1 : network->count;
 }
+
 /* True if the kernel of all layers also makes classes. */
 static bool merges_argmax(const gconv_network_plan *network) {
   return network->merged && network->combine == GCONV_COMBINE_ARGMAX;
@@ -215,7 +216,7 @@ gconv_status gconv_network_upload(network_run *run, const gconv_image *in, int64
 
 /* ---- Layers ---- */
 
-/* Pads the input of a layer, for the output's row `first` on. */
+/* Pads the input of a layer, for the network's output from row `first` on. */
 static gconv_status run_padding(const network_run *run, const route &way, size_t i, int64_t first) {
   const gconv_step *step = &run->network->steps[i];
   const gconv_padding_job how = gconv_padding_job_of(run->network, step, first);
@@ -225,7 +226,7 @@ static gconv_status run_padding(const network_run *run, const route &way, size_t
   return CUDA_STATUS(cudaGetLastError());
 }
 
-/* Runs a layer without an algorithm, for the output's row `first` on. */
+/* Runs a layer without an algorithm, for the network's output from row `first` on. */
 static gconv_status run_plain(const network_run *run, const route &way, size_t i, int64_t first) {
   const gconv_step *step = &run->network->steps[i];
   const gconv_layer_planes planes =
@@ -234,7 +235,8 @@ static gconv_status run_plain(const network_run *run, const route &way, size_t i
   return CUDA_STATUS(cudaGetLastError());
 }
 
-/* Runs all layers in one kernel, on the input's tensor or on way.planes, which may have other distances and fewer rows. */
+/* Runs all layers in one kernel, on the input's tensor or on way.planes, which may have gaps between planes, and fewer rows.
+ */
 static gconv_status run_merged(const network_run *run, const route &way) {
   const gconv_network_plan *network = run->network;
   const gconv_step *last = &network->steps[network->count - 1];
@@ -276,7 +278,7 @@ static gconv_status clear_rows(const network_run *run, size_t i, int32_t begin, 
   return CUDA_STATUS(cudaMemset2DAsync(rows, pitch, 0, width, planes, run->timeline.stream));
 }
 
-/* Clears the rows outside the layer's whole output: they are padding of the next layer. */
+/* Clears the rows outside the layer's whole output, which are padding of the next layer. */
 static gconv_status clear_outside(const network_run *run, size_t i, int64_t first) {
   const gconv_step *step = &run->network->steps[i];
   int32_t rows = step->problem.out_height, begin, end;
@@ -339,8 +341,8 @@ static bool is_without_gaps(const gconv_image *image) {
   return image->row_bytes == dense.row_bytes && image->plane_bytes == dense.plane_bytes;
 }
 
-/* As upload(), but pixels are in memory of the device, and may be the first layer's input already. By rows, layers in one
- * kernel take planes as they are. */
+/* Does the work of gconv_network_upload() for pixels in memory of the device, which may be the first layer's input already.
+ * By rows, layers in one kernel take planes as they are. */
 static gconv_status take(network_run *run, const gconv_image *in, int64_t in_row, int64_t first, route *way) {
   const gconv_network_plan *network = run->network;
   const int64_t first_row = input_row(network, first) - in_row;
@@ -374,7 +376,7 @@ gconv_status gconv_network_run_device(void *memory, const gconv_image *in, const
   network_run *run = (network_run *)memory;
   gconv_cuda_guest guest(run->network->base.device->index);
   route way = gconv_network_own_route(run);
-  way.stream = stream ? (cudaStream_t)stream : cudaStreamLegacy; /* NULL is the CPU to graphs */
+  way.stream = stream ? (cudaStream_t)stream : cudaStreamLegacy; /* to graphs, NULL means the CPU */
   GCONV_TRY(take(run, in, 0, 0, &way));
   if (is_without_gaps(out)) {
     way.out = (float *)out->data;

@@ -15,7 +15,7 @@ struct network_run {
   float *normal; /* means, then deviations, if layers in one kernel normalise pixels */
 };
 
-/* Where an execution begins and ends: the tensors of its input and output, which may be the caller's; and its stream. */
+/* The tensors of an execution's input and output, which may be the caller's, and its stream. */
 struct route {
   const float *in;
   float *out;
@@ -28,7 +28,7 @@ struct route {
 route gconv_network_own_route(const network_run *run);
 /* Uploads rows of an image, and makes the first layer's input of them. The upload is timed by itself. */
 gconv_status gconv_network_upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first);
-/* Enqueues all layers, for the output's row `first` on. */
+/* Enqueues all layers, for the output from row `first` on. */
 gconv_status gconv_network_run_steps(const network_run *run, const route &way, int64_t first);
 gconv_status gconv_network_download(const network_run *run, const gconv_image *out);
 

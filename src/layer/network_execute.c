@@ -12,7 +12,7 @@
 
 /* ---- The stages around the layers ---- */
 
-/* As gconv_network_see(), with its time. */
+/* Does gconv_network_see(), and adds its time. */
 static gconv_status begin_input(const gconv_network_plan *network, const gconv_image *in, gconv_image *seen,
                                 gconv_timings *timings) {
   const double start = gconv_now_ms();
@@ -40,7 +40,8 @@ static gconv_status make_maps(gconv_network_plan *network) {
   return gconv_image_allocate(&network->maps);
 }
 
-/* Makes a row of grey of three colours, as gconv_options.gray does. `from`: the first of three planes. */
+/* Makes a grey row from three colours, with the weights of gconv_options.gray. `from`: the row in the first of three planes.
+ */
 static void make_grey(const gconv_network_plan *network, const float *from, float *to) {
   const size_t plane = network->maps.plane_bytes / sizeof(float);
   const float *middle = from + plane, *last = middle + plane;
@@ -49,7 +50,7 @@ static void make_grey(const gconv_network_plan *network, const float *from, floa
     to[x] = 0.299F * red[x] + 0.587F * middle[x] + 0.114F * blue[x];
 }
 
-/* Makes a row of all planes of what is shown. */
+/* Makes a row of network->shown, in all planes. */
 static void show_row(void *context, size_t turn, int seat) {
   const gconv_network_plan *network = context;
   const gconv_image *maps = &network->maps, *shown = &network->shown;
@@ -65,7 +66,7 @@ static void show_row(void *context, size_t turn, int seat) {
     make_grey(network, from + colours * plane, to + (size_t)(shown->channels - 1) * plane);
 }
 
-/* Sets *maps to what becomes pictures: the maps, or what is made of them first. */
+/* Sets *maps to the maps that become pictures: network->maps, or network->shown, which is made from them. */
 static gconv_status find_maps(gconv_network_plan *network, gconv_image *maps) {
   gconv_image *shown = &network->shown;
   *maps = network->maps;
@@ -93,7 +94,7 @@ static bool is_dense(const gconv_network_plan *network, const gconv_image *out) 
 
 static gconv_status check_whole(const gconv_network_plan *network, const gconv_image *out) {
   if (network->by_rows)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: gconv_plan_execute_rows() is for it");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: use gconv_plan_execute_rows()");
   if (!gconv_presenter_presents(&network->presenter) && !is_dense(network, out))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the output has gaps between rows");
   return GCONV_OK;
@@ -108,7 +109,7 @@ static void copy_rows(const gconv_image *from, gconv_image *to) {
              (const uint8_t *)from->data + i * from->plane_bytes + y * from->row_bytes, bytes);
 }
 
-/* Makes outputs of maps: pictures, or arrays. `count`: of the presenter's outputs. */
+/* Makes the presenter's outputs from maps: pictures, or arrays. */
 static gconv_status put_outputs(const gconv_network_plan *network, const gconv_presenter *presenter, const gconv_image *in,
                                 const gconv_image *maps, gconv_image *outputs, gconv_losses *losses) {
   if (!gconv_presenter_presents(presenter)) {
@@ -124,7 +125,7 @@ static gconv_status put_outputs(const gconv_network_plan *network, const gconv_p
   return GCONV_OK;
 }
 
-/* Makes the outputs of a graph that come after those of `presenter`. */
+/* Makes the further outputs of a graph, which come after the outputs of network->presenter. */
 static gconv_status put_further(const gconv_network_plan *network, const gconv_image *in, gconv_image *outputs) {
   gconv_losses *losses = network->base.losses;
   const size_t before = gconv_presenter_outputs(&network->presenter);
@@ -182,8 +183,8 @@ static size_t passes(const gconv_plan *plan) {
   return network->by_rows ? measurings(network) + tile_rows + gconv_presenter_surveys(presenter) : 1;
 }
 
-/* Returns the share of the work of all passes that is done before pass `number`: passes that measure compute a part of the
- * network, all others the whole. */
+/* Returns the share of the work of all passes that is done before pass `number`. Passes that measure compute a part of the
+ * network; all other passes compute the whole network. */
 static double work_before(const gconv_network_plan *network, size_t number) {
   const size_t measured = measurings(network), whole = passes(&network->base) - measured;
   const double all = gconv_graph_tiles_work(network->steps[0].tiles, measured);
@@ -223,7 +224,7 @@ static gconv_status begin_pass(gconv_plan *plan, size_t number) {
   return GCONV_OK;
 }
 
-/* Returns the row of the maps from which row `row` of the outputs is made, in the current pass. */
+/* Returns the row of the maps that becomes row `row` of the outputs in the current pass. */
 static int32_t map_row_of(const gconv_network_plan *network, int32_t row) {
   return row - network->base.pass.first;
 }
@@ -249,7 +250,7 @@ static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, in
   *end = (int32_t)last;
 }
 
-/* Makes rows of the outputs from rows of the maps, from row `first` on, or passes them to the survey. */
+/* Makes rows of the outputs from the maps' rows, which begin at row `first`, or gives these to the survey. */
 static gconv_status present_rows(gconv_network_plan *network, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
   gconv_presenter *presenter = &network->presenter;
@@ -277,7 +278,7 @@ static gconv_status execute_with(gconv_network_plan *network, bool there, const 
                                  int32_t first, gconv_image *outputs, gconv_timings *timings) {
   int32_t begin, end, map_row = map_row_of(network, first);
   if (outputs->height > network->out.height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d rows at a time, of a plan for %d", outputs->height, network->out.height);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d rows at a time, but the plan is for %d", outputs->height, network->out.height);
   rows_needed(&network->base, first, outputs->height, &begin, &end);
   gconv_image rows = *window; /* only the needed rows */
   rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
@@ -300,7 +301,7 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
   return execute_with((gconv_network_plan *)plan, false, window, window_row, first, outputs, timings);
 }
 
-/* The window is the result of another stage, and has no alpha that results would keep. */
+/* The window is the result of another stage. It has no alpha, which results would keep. */
 static gconv_status execute_rows_there(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                        gconv_image *outputs, gconv_timings *timings) {
   return execute_with((gconv_network_plan *)plan, true, window, window_row, first, outputs, timings);
@@ -388,7 +389,7 @@ static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) 
   return NULL;
 }
 
-/* Counts memory of maps from the beginning, which the first execution takes. */
+/* Counts the memory of maps even before the first execution, which allocates it. */
 static size_t held_bytes(const gconv_plan *plan) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   if (!network->run || !network->type->held_bytes)
@@ -405,7 +406,7 @@ static size_t held_bytes(const gconv_plan *plan) {
 
 /* Memory as float32: the input, two alternating buffers between layers, and the maps if they are not the output. With
  * verification, two doubles for each value of the input and of a layer's input and output. By rows, only the current rows of
- * each, and of layers the widest. */
+ * each, with the widest layer in place of all layers. */
 static void find_need(const gconv_plan *plan, gconv_need *need) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_input *input = &network->input;
@@ -429,7 +430,7 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
       need->fixed += (double)made->arena_bytes + (double)made->weight_bytes + (double)made->constant_bytes;
       need->verify += 2 * (double)step->graph->arena_bytes + 2 * (double)made->constant_bytes;
       need->tiles = step->cut.rows > 0;
-      need->repeats = measurings(network) > 0; /* then whole images do not go in tiles */
+      need->repeats = measurings(network) > 0; /* if so, an image cannot go whole in tiles */
       const double most = need->repeats ? INFINITY : (double)step->cut.most;
       need->image += need->tiles ? fmin((double)step->graph->arena_bytes, most) : 0;
       for (size_t k = 0; k < step->further_count; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The input of a network: what becomes of an image before the first layer, and the tensor that this layer takes. */
+/* The input of a network: the image that it sees, and the tensor that its first layer takes. */
 #include "base/memory.h"
 #include "kernels/pixel.h"
 #include "layer/network.h"
@@ -33,25 +33,25 @@ static gconv_status check_options(const gconv_network_options *options, const gc
   return GCONV_OK;
 }
 
-/* Returns whether a user is told of something for the first time. */
-static bool is_first(const bool *told) {
-  return !__atomic_exchange_n((bool *)told, true, __ATOMIC_RELAXED);
+/* Sets *warned, and returns whether it was false: whether the warning is due. */
+static bool is_first(const bool *warned) {
+  return !__atomic_exchange_n((bool *)warned, true, __ATOMIC_RELAXED);
 }
 
-/* Warns once if images have another size than the network was made for. Rows of tables are no images. */
-static void tell_size(const gconv_image *like, const gconv_network_operation *operation) {
+/* Warns once if images have another size than the network was made for. (Networks for rows of tables have sizes of 1.) */
+static void warn_of_size(const gconv_image *like, const gconv_network_operation *operation) {
   if (operation->graph || (operation->height <= 1 && operation->width <= 1) ||
-      (like->height == operation->height && like->width == operation->width) || !is_first(&operation->told_size))
+      (like->height == operation->height && like->width == operation->width) || !is_first(&operation->warned_size))
     return;
   gconv_warn(
-      "the network was made for %d x %d pixels (height, width), and gets %d x %d: it does there what it does at its own "
-      "size, which its file does not promise",
+      "the network was made for %d x %d pixels (height, width), and gets %d x %d: its layers are applied to that size, but "
+      "its file does not say that the results are good",
       operation->height, operation->width, like->height, like->width);
 }
 
 /* ---- The tensor ---- */
 
-/* Copies a number for each channel. If `numbers` is NULL, *copy stays as it is. */
+/* Sets *copy to a number for each channel; if `numbers` is NULL, does nothing. */
 static gconv_status copy_numbers(const float *numbers, int32_t count, int32_t channels, float **copy) {
   if (!numbers)
     return GCONV_OK;
@@ -94,7 +94,7 @@ static gconv_status check_graph_input(const gconv_network_operation *operation, 
   return GCONV_OK;
 }
 
-/* Sets which channels of the image, which has so many colours, become those of the tensor. */
+/* Sets which channels of the image become channels of the tensor. `colours`: channels of the image without alpha. */
 static void order_channels(const gconv_network_options *options, int32_t colours, gconv_input *input) {
   const bool bgr = options->order == GCONV_ORDER_BGR && input->channels == 3;
   const bool grey = colours == 1 && input->channels == 3;
@@ -123,11 +123,11 @@ static gconv_status make_tensor(const gconv_image *like, gconv_type stored, cons
   input->images = like->frames * (1 + input->alphas);
   GCONV_TRY(check_graph_input(operation, input));
   if (input->channels < like->channels && options->presentation != GCONV_PRESENT_IMAGE) {
-    if (is_first(&operation->told_alpha))
+    if (is_first(&operation->warned_alpha))
       gconv_warn("alpha is left out: the first layer takes the %d channels before it", input->channels);
   } else if (input->channels == like->channels && like->alpha && like->channels > 1)
     gconv_remark("alpha is a channel like any other to a bank of %d channels", input->channels);
-  tell_size(like, operation);
+  warn_of_size(like, operation);
   GCONV_TRY(check_options(options, input, stored));
   GCONV_TRY(copy_numbers(options->mean, options->mean_count, input->channels, &input->mean));
   return copy_numbers(options->std, options->std_count, input->channels, &input->std);
@@ -140,10 +140,10 @@ bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image) {
          image->plane_bytes == row * (size_t)input->height;
 }
 
-/* ---- The image before it ---- */
+/* ---- The image that the network sees ---- */
 
-/* Sets whether a network of one channel gets brightness alone, and its result the colours of the image. A grey image goes
- * through it as without luma. */
+/* Sets whether a network of one channel gets brightness alone, and its result the colours of the image. For a grey image,
+ * luma changes nothing. */
 static gconv_status choose_luma(const gconv_network_options *options, const gconv_image *like, bool *luma) {
   *luma = options->luma && like->channels - (like->alpha && like->channels > 1) == 3;
   if (*luma && like->planar)

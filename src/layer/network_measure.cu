@@ -32,8 +32,8 @@ static gconv_status make_copies(network_run *run, bool warm, rotation *turns) {
   return GCONV_OK;
 }
 
-/* first: the time of an execution before, which counts as a run if it was very long: then there was no need to warm up. One
-   that was only long may have had a library's start in it, such as cuBLAS's, of some 80 ms: the runs begin after it. */
+/* first: the time of an execution before the runs. If it was very long, it counts as the first run, as there is no need to
+   warm up. If it was only long, it may include the start of a library, such as 80 ms of cuBLAS, and only warms up. */
 static gconv_status time_steps(network_run *run, const rotation *turns, int runs, double first, double *milliseconds) {
   const double long_ms = 20, very_long_ms = 200;
   milliseconds[0] = first;

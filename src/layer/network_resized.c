@@ -5,7 +5,7 @@
 #include "layer/bleed.h"
 #include "layer/network.h"
 
-/* Adds alpha, and colours to brightness, to rows of `out` from row `first` on. `in` begins at row in_row. */
+/* The work of gconv_network_add_resized(): each row of `out` is a turn. */
 typedef struct resize_job {
   const gconv_network_plan *network;
   const gconv_presenter *presenter;
@@ -24,7 +24,8 @@ static void add_alpha(const resize_job *job, int32_t frame, int32_t y, float *ro
   gconv_tone_put_row(job->out->type, plain, alpha, job->out->width, to, channels - 1, (ptrdiff_t)channels);
 }
 
-/* The brightness that the network makes, and what each colour of the image is above or below its brightness. */
+/* Puts the brightness that the network makes, plus the difference of each colour of the image from the image's brightness.
+ */
 static void add_colours(const resize_job *job, int32_t frame, int32_t y, float *row, float *colours[3], uint8_t *to) {
   const gconv_network_plan *n = job->network;
   const gconv_curve plain = {1, 0, false};
@@ -62,7 +63,7 @@ gconv_status gconv_network_add_resized(const gconv_network_plan *network, const 
   const bool own = p != &network->presenter; /* a further output, whose size may be another */
   gconv_resizing rows = network->rows, columns = network->columns;
   gconv_threads *threads = network->base.device->threads;
-  gconv_image filled = {0}; /* colours, too, come from pixels that are not transparent */
+  gconv_image filled = {0}; /* for luma: `in`, with colours of neighbours in transparent pixels */
   resize_job job = {
       network, p, &rows, &columns, in, out, maps, in_row, first, NULL, (size_t)in->width + 3 * (size_t)out->width};
   void *memory = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers as an operation: copies of them, with the options. */
+/* Layers as an operation, which has copies of the layers and of the options. */
 #include "base/arguments.h"
 #include "base/lists.h"
 #include "base/memory.h"
@@ -195,7 +195,7 @@ static size_t find_in_graphs(const gconv_layer *layers, size_t count) {
   return i;
 }
 
-/* Sets what an operation knows of its network. */
+/* Takes the channels, the size and the graph of a network. */
 static gconv_status take_network(const gconv_network *network, gconv_network_operation *operation) {
   operation->channels = network->channels;
   operation->height = network->height;
@@ -208,7 +208,7 @@ static gconv_status take_network(const gconv_network *network, gconv_network_ope
   }
   if (operation->graph && gconv_graph_find_outputs(operation->graph, network->channels, network->height, network->width,
                                                    &operation->graph_outputs) != GCONV_OK)
-    operation->graph_outputs = 1; /* it takes other sizes: a plan for an image will tell what is wrong */
+    operation->graph_outputs = 1; /* no size that was tried fits: the plan for an image will say what is wrong */
   return GCONV_OK;
 }
 
@@ -247,7 +247,7 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
   return make_operation(layers, count, options, NULL, result);
 }
 
-/* A model of integers takes levels by itself: the level of its white says no more, and another one is wrong. */
+/* A model with inputs of integers takes levels by itself. So options->white may only repeat the model's level of white. */
 static gconv_status check_white(const gconv_network *network, gconv_network_options *options) {
   const float white = network->graph ? gconv_graph_white(network->graph) : 0;
   if (white == 0 || options->white <= 1)

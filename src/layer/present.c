@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What lies where ---- */
+/* ---- Kinds and layout of outputs ---- */
 
 /* Returns how many columns make the sheet about square and, if possible, leave no empty places in its last row. */
 static int32_t mosaic_columns(int32_t count, int32_t height, int32_t width) {
@@ -32,7 +32,7 @@ static gconv_status check_mosaic(const gconv_presenter *p) {
   return GCONV_OK;
 }
 
-/* Full colours at equal distances around the circle of hues, from red over green to blue. */
+/* Sets rgb to the full colour at `turn` of the circle of hues, from red over green to blue. */
 static void hue(double turn, float rgb[3]) {
   for (int c = 0; c < 3; c++) {
     double distance = fabs(turn * 6 - 2 * c);
@@ -75,7 +75,7 @@ static gconv_status make_values(gconv_presenter *p, const gconv_network_options 
   return GCONV_OK;
 }
 
-/* True if pixels stand for the filters that respond most. */
+/* True if a pixel shows which filter responds most. */
 static bool has_labels(const gconv_presenter *p) {
   return p->kind == GCONV_PRESENT_LABELS || p->kind == GCONV_PRESENT_CLASSES;
 }
@@ -113,14 +113,14 @@ gconv_status gconv_presenter_make(const gconv_network_options *options, const gc
     p->planes = p->channels = maps->channels;
     if (p->planes == 1 || p->planes == 3)
       return GCONV_OK;
-    return gconv_fail(GCONV_UNSUPPORTED, "what is combined for each of so many channels is no picture: write .npy");
+    return gconv_fail(GCONV_UNSUPPORTED, "a combination for each of %d channels is no picture: write .npy", p->planes);
   case GCONV_PRESENT_LABELS:
     p->channels = 3;
     return make_colours(p, filters);
   case GCONV_PRESENT_CLASSES:
     p->channels = 1;
     if (options->combine != GCONV_COMBINE_ARGMAX)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "a map of classes is one of argmax");
+      return gconv_fail(GCONV_BAD_ARGUMENT, "a map of classes takes options->combine argmax");
     return make_values(p, options, filters);
   case GCONV_PRESENT_IMAGE:
     return make_image(p, maps, in, options, any_size);
@@ -205,7 +205,7 @@ static void put_labels(const gconv_presenter *p, const gconv_planes *from, gconv
                     p->kind == GCONV_PRESENT_CLASSES ? "0, unlabelled" : "black");
 }
 
-/* Puts a tile, or rows of it, on a picture; labels have colours, and no curve. */
+/* Puts a tile, or rows of it, on a picture. Labels have colours, and no curve. */
 static void put(const gconv_presenter *p, const gconv_planes *from, gconv_curve curve, gconv_image *picture, int32_t top,
                 int32_t left) {
   if (has_labels(p))
@@ -330,7 +330,7 @@ void gconv_present_rows(const gconv_presenter *p, gconv_threads *threads, const 
     gconv_threads_run(threads, (size_t)(end - job.first_tile), paint_rows, &job);
 }
 
-/* ---- What is lost ---- */
+/* ---- Losses ---- */
 
 /* A row of places in the planes of a tile. */
 typedef struct place_row {

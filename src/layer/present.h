@@ -12,8 +12,8 @@ extern "C" {
 
 enum { GCONV_MOSAIC_GAP = 2 }; /* black pixels between tiles */
 
-/* A tile is what one filter makes of an image or, if filters are combined, what all of them make. Each tile has an output of
- * its own, or all tiles lie side by side on one output. */
+/* A tile is the result of one filter or, if filters are combined, of all filters. Each tile has an output of its own, or all
+ * tiles lie side by side on one output. */
 typedef struct gconv_presenter {
   gconv_presentation kind;
   gconv_tone tone;
@@ -29,9 +29,9 @@ typedef struct gconv_presenter {
   gconv_curve *curves;    /* owned, [tiles]: by rows, after the first pass */
 } gconv_presenter;
 
-/* Decides how `maps` (their header) become outputs; `filters`: how many the last bank has, and `in` is the header of the
- * input. any_size: an image like the input may have another size. The caller calls gconv_presenter_free() in any case.
- * GCONV_UNSUPPORTED if the maps are no picture. */
+/* Decides how maps become outputs. `maps` and `in` are headers of the maps and of the input; `filters` is the number of
+ * filters of the last bank. any_size: an image like the input may have another size. The caller calls gconv_presenter_free()
+ * in any case. GCONV_UNSUPPORTED if the maps are no picture. */
 gconv_status gconv_presenter_make(const gconv_network_options *options, const gconv_image *maps, int32_t filters,
                                   const gconv_image *in, bool any_size, gconv_presenter *presenter);
 void gconv_presenter_free(gconv_presenter *presenter);
@@ -59,13 +59,13 @@ gconv_status gconv_presenter_begin_survey(gconv_presenter *presenter);
 void gconv_presenter_survey(gconv_presenter *presenter, gconv_threads *threads, const gconv_image *maps, int32_t first);
 gconv_status gconv_presenter_end_survey(gconv_presenter *presenter);
 
-/* Afterwards: makes rows of the outputs from rows of the maps, for the tiles in row `tile_row` of the sheet. Output rows
- * beyond the last row of the maps are black. Outputs without pixels are left out. */
+/* After gconv_presenter_end_survey(): makes rows of the outputs from rows of the maps, for the tiles in row `tile_row` of
+ * the sheet. Output rows beyond the last row of the maps are black. Outputs without pixels are left out. */
 void gconv_present_rows(const gconv_presenter *presenter, gconv_threads *threads, const gconv_image *maps, int32_t tile_row,
                         gconv_image *outputs);
 
-/* Looks at the maps of pictures, from row `first` on, for values that were clamped. Stretched pictures, and those in float,
- * lose none that matter. losses: one for each output. */
+/* Looks at the maps of pictures, from row `first` on, for values that were clamped. Stretched pictures and pictures in float
+ * lose no values that matter. losses: one for each output. */
 void gconv_presenter_watch(const gconv_presenter *presenter, const gconv_image *maps, int32_t first, gconv_losses *losses);
 
 #ifdef __cplusplus

@@ -9,14 +9,14 @@
 typedef struct gconv_resizing {
   int32_t taps;
   int32_t *first; /* owned */
-  float *weights; /* owned, [outputs * taps]; the sum of those of an output is 1 */
+  float *weights; /* owned, [outputs * taps]; the sum of the weights of an output is 1 */
 } gconv_resizing;
 
-/* Fills *axis, which gconv_resizing_free() frees, also after a failure. Beyond its ends, an image has no weight. */
+/* Fills *axis, which gconv_resizing_free() frees, also after a failure. Pixels outside the image have no weight. */
 gconv_status gconv_resizing_make(int32_t inputs, int32_t outputs, gconv_resizing *axis);
 void gconv_resizing_free(gconv_resizing *axis);
 
-/* Makes row `y` of one channel, in levels. `in` begins at row in_row, and has all rows that have weights. `row` has room for
- * a row of `in`, and `out` for `width` results. */
+/* Makes row `y` of one channel, in levels. `in` begins at row in_row, and has all rows with weights. `row`: a workspace for
+ * a row of `in`. `out` gets `width` results. */
 void gconv_resize_row(const gconv_resizing *rows, const gconv_resizing *columns, const gconv_image *in, int32_t in_row,
                       int32_t frame, int32_t channel, int32_t y, float *row, int32_t width, float *out);

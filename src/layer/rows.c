@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Networks by rows: every layer gets a problem of the rows that some rows of the network's output need. The problem has no
- * padding above: rows outside the tensor are stored as zeros, which padding would be, too. So one problem, with one set of
- * prepared weights, fits all bands, at the edges as within. Outputs of a layer outside its whole output are padding of the
- * next layer: they are set to zero, because the bias has made them nonzero. If a border is not zeros, a step before the
- * layer pads; rows outside of what that step yields are not used.
+ * Networks by rows: every layer gets a problem with the rows that some rows of the network's output need. The problem has no
+ * padding above: rows outside the tensor are stored as zeros, which is what padding is. So one problem, with one set of
+ * prepared weights, fits all bands, at the edges and inside. Rows outside a layer's whole output are padding of the next
+ * layer: they are set to zero, because the bias has made them nonzero. If a border is not zeros, a step before the layer
+ * pads. Rows outside the output of that step are not used.
  *
  * Bands have an even number of rows, so that tiles of winograd, which are two rows high, have the same places for bands of
  * any height.
@@ -19,8 +19,8 @@ static gconv_status cut_step(gconv_step *step, gconv_band out, int64_t rows, gco
   *in = (gconv_band){out.scale * problem->stride_y, out.shift * problem->stride_y + problem->pad_top};
   *in_rows = (rows - 1) * problem->stride_y + (int64_t)(problem->rows - 1) * problem->dilation_y + 1;
   if (*in_rows > MOST_ROWS || in->scale > MOST_ROWS || in->shift > MOST_ROWS)
-    return gconv_fail(GCONV_TOO_LARGE, "%lld rows of the output need %lld rows at a time: more than can be", (long long)rows,
-                      (long long)*in_rows);
+    return gconv_fail(GCONV_TOO_LARGE, "%lld rows of the output need %lld rows at a time, which is too many",
+                      (long long)rows, (long long)*in_rows);
   step->out_band = out;
   problem->pad_top = 0;
   problem->out_height = (int32_t)rows;

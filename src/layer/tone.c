@@ -6,10 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- What is known of the values ---- */
+/* ---- Surveys ---- */
 
-/* A sorted sample of the values tells the limits within which all values lie, but a hundredth on either side. */
-enum { TAIL = 100 };
+enum { TAIL = 100 }; /* limits leave out 1 / TAIL of the sampled values on either side */
 
 bool gconv_tone_surveys(const gconv_tone *tone) {
   if (tone->range == GCONV_RANGE_SIGNED)
@@ -43,8 +42,8 @@ static void add_limits(gconv_survey *survey, const float *values, int64_t count)
   survey->high = most > survey->high ? most : survey->high;
 }
 
-/* Adds values first .. first + count - 1 of all to the sample: only values at equal distances, as many as fit, and only if
- * they are finite. */
+/* Adds values first .. first + count - 1 of the picture to the sample: only values at equal distances, as many as fit, and
+ * only finite ones. */
 static void add_sample(gconv_survey *survey, const float *values, int64_t first, int64_t count) {
   double step = survey->all > GCONV_SURVEY_SAMPLE ? (double)survey->all / GCONV_SURVEY_SAMPLE : 1;
   int64_t i = (int64_t)((double)first / step) - 1; /* rounding may have moved it by one */

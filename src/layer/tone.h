@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How the values of maps become samples of pictures: of a whole picture, or of its rows, once all have been surveyed. */
+/* How the values of maps become samples of pictures: of a whole picture or, once all rows have been surveyed, of some rows.
+ */
 #pragma once
 
 #include "gconv.h"
@@ -8,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The planes that make a picture, or rows of them, each without gaps: 1 or 3. */
+/* The planes that make a picture, or rows of them, each without gaps: 1 to 4. */
 typedef struct gconv_planes {
   const float *plane[4];
   int32_t count, height, width;
@@ -22,7 +23,7 @@ typedef struct gconv_curve {
 
 /* A survey of the values of a picture: the least and the largest finite value, and a sample of them. */
 typedef struct gconv_survey {
-  int64_t plane, all; /* values */
+  int64_t plane, all; /* values of a plane, and of all planes */
   float low, high;
   float *sample; /* owned */
   size_t count;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verification: computes a network once more in float64, with the error that is allowed at each value of each layer. Errors
- * of the layers before are carried on: by sum |weight| * error through a convolution, by the steepest slope through an
- * activation.
+ * Verification: computes a network once more in float64, with the allowed error of each value of each layer. Errors of
+ * earlier layers are carried through a convolution by sum |weight| * error, and through an activation by its steepest slope.
  */
 #include "operation/verify.h"
 #include "base/memory.h"
@@ -70,8 +69,8 @@ static void pad_field(const gconv_network_plan *network, const gconv_step *step,
 }
 
 /* Applies softmax at one place. With errors of the values up to e, each output is off by a factor of e^(2e) at most. The
- * exponents v - largest are rounded; in the sum, each rounding counts by the weight of its exponential. The exponential has
- * the error that activation.h says, and is 0 below e^-87. */
+ * exponents v - largest are rounded. In the sum, each rounding counts with the weight of its exponential. The exponential
+ * has the error that activation.h states, and is 0 below e^-87. */
 static void normalise_place(gconv_field *f, size_t first, size_t count, size_t distance) {
   const double parts = (double)(count < GCONV_SOFTMAX_PART ? count : GCONV_SOFTMAX_PART + 1); /* chains of additions */
   double largest = f->value[first], error = f->allowed[first], sum = 0, rounded = 0;
@@ -180,7 +179,7 @@ static double argmax_at(const gconv_network_plan *network, const gconv_field *te
 
 typedef struct maps_check {
   const gconv_network_plan *network;
-  const gconv_field *tensor; /* what the last layer yields */
+  const gconv_field *tensor; /* the output of the last layer */
 } maps_check;
 
 static gconv_expectation expect_sample(const void *context, const gconv_sample_place *at, double got) {
@@ -220,9 +219,9 @@ static gconv_status compare(const gconv_network_plan *network, const gconv_field
 
 /* ---- Graphs ---- */
 
-/* What rounding may change in a graph of nodes, as a part of the largest value: with the math of fp32, and with another. No
- * bound is known for all kinds of nodes. The largest difference that was measured is a quarter of the first: a style network
- * normalises its results 15 times. */
+/* How much rounding may change results of a graph of nodes, relative to the largest value: with the math of fp32, and with
+ * another. No bound is known for all kinds of nodes. The largest difference that was measured is a quarter of the first
+ * number, in a style network that normalises its results 15 times. */
 static const double GRAPH_ROUNDING = 0x1p-12, GRAPH_ROUNDING_OF_OTHER_MATH = 0x1p-6;
 
 /* Plans the graph of a step in float64, for the CPU. */
@@ -281,7 +280,7 @@ static gconv_status apply_graph(const gconv_network_plan *network, gconv_field *
 gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                   double budget, gconv_verification *result) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
-  (void)budget; /* every output needs all of the layers before */
+  (void)budget; /* cannot be kept: every output needs all layers */
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a plan by rows cannot be verified: make one for whole images");
   if (gconv_presenter_presents(&network->presenter) && !network->maps.data)
