@@ -144,6 +144,7 @@ struct host_piece {
   int32_t *classes;
   size_t count;
   const gconv_svm *model;
+  bool failed; /* set atomically: a turn of couple_turn() had no memory */
 };
 
 static host_piece cut(const gconv_svm_there *there, size_t count) {
@@ -172,10 +173,11 @@ static gconv_status put_planes(gconv_svm_there *there, const host_piece &h, cons
 }
 
 static void couple_turn(void *context, size_t turn, int seat) {
-  const host_piece *h = (const host_piece *)context;
+  host_piece *h = (host_piece *)context;
   const size_t first = turn * TURN, count = std::min<size_t>(TURN, h->count - first);
-  gconv_svm_lean_decide(h->model, h->sums + first, h->count, count, h->values + first * h->model->info.pair_count, NULL,
-                        h->probabilities + first * h->model->info.class_count);
+  if (gconv_svm_lean_decide(h->model, h->sums + first, h->count, count, h->values + first * h->model->info.pair_count, NULL,
+                            h->probabilities + first * h->model->info.class_count) != GCONV_OK)
+    __atomic_store_n(&h->failed, true, __ATOMIC_RELAXED);
 }
 
 static gconv_status couple_piece(gconv_svm_there *there, const planes &p, size_t first, size_t count) {
@@ -185,6 +187,7 @@ static gconv_status couple_piece(gconv_svm_there *there, const planes &p, size_t
                              there->machine.classes * there->machine.wide, cudaMemcpyDeviceToHost, there->line.stream));
   CUDA_TRY(cudaStreamSynchronize(there->line.stream));
   gconv_threads_run(there->device->threads, (count + TURN - 1) / TURN, couple_turn, &h);
+  GCONV_NEED_MEMORY(!h.failed, "no memory for predictions");
   return put_planes(there, h, p, first);
 }
 
