@@ -446,7 +446,8 @@ gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_ou
   gconv_naming naming = {.output = outputs->pattern, .suffix = outputs->suffix};
   gconv_outputs known = *outputs;
   struct namer namer = {.inputs = inputs, .naming = &naming, .outputs = &known};
-  bool apart = strstr(outputs->of_frames, "{frame}") || (strstr(outputs->of_frames, "{index}") && inputs->count == 1);
+  bool apart = gconv_template_has(outputs->of_frames, "frame") ||
+               (gconv_template_has(outputs->of_frames, "index") && inputs->count == 1);
   if (!outputs->make_folders || !apart)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "several images came, and %s is for one: name a folder (-o results/), a template with {frame} "
