@@ -285,8 +285,8 @@ static gconv_status drop_long(gconv_inputs *inputs, gconv_outputs *outputs, bool
     for (size_t n = outputs->first[i]; n < outputs->first[i + 1] && status == GCONV_OK; n++)
       status = check_length(outputs->paths.items[n]);
     fitting += fits[i] = status == GCONV_OK;
-    if (status != GCONV_OK && !gconv_texts_add(&inputs->missed, strdup(gconv_last_error())))
-      break;
+    if (status != GCONV_OK)
+      GCONV_TRY(gconv_texts_append(&inputs->missed, strdup(gconv_last_error())));
   }
   if (fitting == 0 && inputs->count > 0)
     return check_length(outputs->paths.items[0]);
