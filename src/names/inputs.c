@@ -65,6 +65,8 @@ static gconv_status find_results(gconv_search *search, const char *output) {
 /* Makes the key by which a file is known: its absolute path without "." and "..", on the heap; NULL without memory. A link
  * to the file, or to its folder, has another key. `here`: the working folder. */
 static char *make_key(const char *path, const char *here) {
+  if (strcmp(path, "-") == 0) /* standard input, and not the file ./- */
+    return strdup(path);
   if (strstr(path, "..")) /* the folder before ".." may be a link */
     return gconv_path_canonical(path);
   const char *from = path[0] == '/' ? "/" : here;
