@@ -32,7 +32,7 @@ void gconv_item_add_error(gconv_item *item, const char *path, const char *text) 
 
 void gconv_item_fail(gconv_item *item, const char *text) {
   for (size_t n = 0; n < item->count; n++)
-    item->outcome.report.failed += item->wanted[n];
+    item->outcome.report.failed += !item->wanted || item->wanted[n]; /* NULL: there was no memory for it */
   const char *output = item->paths[0];                                   /* NULL: it could not be named */
   bool of_output = output && strncmp(text, output, strlen(output)) == 0; /* an error of the one array of all results */
   gconv_item_add_error(item, of_output ? output : item->input->path, text);
