@@ -72,7 +72,8 @@ static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv
 
 /* Adds an input, if it can be read. Pipes are not read. */
 static void add_input(const gconv_batch *batch, gconv_device *cpu, const gconv_input *input, work *w) {
-  gconv_read_options options = {.max_pixels = batch->max_pixels, .unrounded = batch->unrounded};
+  gconv_read_options options = {
+      .max_pixels = batch->max_pixels, .unrounded = batch->unrounded, .planes = batch->outputs->planes};
   gconv_row_reader *reader = NULL;
   if (!gconv_path_is_file(input->file) || gconv_row_reader_open(input->path, &options, &reader) != GCONV_OK)
     return;
