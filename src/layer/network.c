@@ -366,6 +366,9 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
   if (first->further_count > 0 && (network->luma || network->alphas))
     return gconv_fail(GCONV_UNSUPPORTED, "a network with %zu outputs takes neither --luma nor --alpha filter: choose one",
                       first->further_count + 1);
+  if (network->alphas && maps.channels != 3)
+    return gconv_fail(GCONV_UNSUPPORTED, "the network makes %d channels, and --alpha filter takes 3: leave it out",
+                      maps.channels);
   if (network->luma && (options->presentation != GCONV_PRESENT_IMAGE || maps.channels != 1 ||
                         options->combine != GCONV_COMBINE_NONE || gconv_tone_surveys(&options->tone)))
     return gconv_fail(GCONV_UNSUPPORTED,
