@@ -280,9 +280,13 @@ static gconv_status train_on_gpu(gconv_svm_training *t, size_t machines, gconv_d
 gconv_status gconv_svm_train_machines(gconv_svm_training *t, size_t machines, gconv_device *device) {
   if (!gconv_svm_gpu_computes(device, &t->formula))
     return train_on_cpu(t, machines, device);
+  gconv_svm_watch *watch = t->settings->watch;
+  const size_t done = watch ? watch->now.done : 0;
   gconv_status status = train_on_gpu(t, machines, device);
   if (status != GCONV_NO_MEMORY)
     return status;
+  if (watch)
+    watch->now.done = done; /* the CPU trains all machines again */
   gconv_warn_once("trained on the CPU", "the CPU trains instead of the GPU: %s", gconv_last_error());
   return train_on_cpu(t, machines, device);
 }
