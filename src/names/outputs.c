@@ -145,6 +145,7 @@ static gconv_status name_by_output(struct namer *namer) {
   const char *output = namer->naming->output;
   gconv_outputs *outputs = namer->outputs;
   outputs->in_place = namer->naming->in_place;
+  outputs->planes = namer->naming->planes;
   if (outputs->in_place) {
     outputs->same = true;
     return set_pattern(namer, strdup("{stem}.{ext}"), strdup("{stem}.{ext}"));
@@ -152,7 +153,6 @@ static gconv_status name_by_output(struct namer *namer) {
   bool template = gconv_template_is_one(output);
   if (output[0] == '\0')
     return gconv_fail(GCONV_BAD_ARGUMENT, "the name of the output is empty");
-  outputs->planes = namer->naming->planes;
   outputs->same = namer->naming->same || (template && !namer->naming->format && gconv_template_has(output, "ext"));
   if (template) {
     GCONV_TRY(set_pattern(namer, strdup(output), strdup(output)));
