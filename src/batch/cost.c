@@ -99,8 +99,8 @@ static double loading_bytes(const gconv_worker *worker, const gconv_image *heade
   return (images > 1 ? images + 1 : images) * worker->cost.in + at_a_time * (reader + transposing_bytes(worker, header));
 }
 
-/* Returns the bytes of a writer's strips on one thread: a few strips of a row or more. For a small result, they are little
- * more than the result. */
+/* Returns the bytes of a writer's strips on one thread: some strips of a row or more; at most little more than the result.
+ */
 static double strip_bytes(const gconv_worker *worker) {
   const gconv_image *result = &worker->cost.result;
   double all = gconv_pixel_bytes(result) / result->frames, row = all / result->height;

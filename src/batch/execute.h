@@ -9,7 +9,6 @@ gconv_status gconv_group_take_device(gconv_group *group, bool either, bool waits
 /* Takes a plan for images like group->image. Waits for the device if it is not ready. `rows`: as for gconv_plan_create().
  * `rows_may`: if a GPU has no memory, returns GCONV_NO_MEMORY even if the CPU could take the images. */
 gconv_status gconv_group_take_plan(gconv_group *group, int32_t rows, bool rows_may);
-/* Gives the plan back. */
 void gconv_group_give_plan(gconv_group *group);
 /* Fills group->common.plan with the work of the plan for one image. */
 void gconv_group_describe(gconv_group *group);

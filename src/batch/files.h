@@ -12,14 +12,14 @@ gconv_status gconv_group_load(gconv_group *group, gconv_row_reader *reader);
 
 /* ---- frame.c: names and shared files of a frame. `frame` is NULL for a whole input where that is allowed ---- */
 
-/* Names the results of the frame at hand. */
+/* Names the results of the current frame. */
 gconv_status gconv_frame_name(gconv_frame *frame);
 /* Call it after a frame was read, and before its results appear. The first frame of a pipe has the name of a single image.
  * If another frame follows, the frame and its writers (NULL: none) get new names. */
 gconv_status gconv_frame_settle_names(gconv_frame *frame, gconv_row_writer **writers);
 /* Returns whether all frames of a result share a file. NULL is allowed. */
 bool gconv_frame_is_shared(const gconv_frame *frame);
-/* Gives the caller the writer of shared file n for the frame at hand. For the first frame, the writer is NULL, and *header
+/* Gives the caller the writer of shared file n for the current frame. For the first frame, the writer is NULL, and *header
  * gets the number of frames that the file will have. */
 gconv_status gconv_frame_take_writer(gconv_frame *frame, const gconv_format_info *format, size_t n, gconv_image *header,
                                      gconv_row_writer **writer);

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* The frames of an input: `frame` is the frame at hand, `group` the group of the whole input, which is its only item. */
+/* The frames of an input: `frame` is the current frame, `group` the group of the whole input, and `item` its only item. */
 typedef struct frames {
   gconv_group *group;
   gconv_item *item;
@@ -68,7 +68,7 @@ static void add_report(frames *f, gconv_group *one) {
 
 /* ---- A frame ------------------------------------------------------------------------------------------------------- */
 
-/* Sets the paths of the frame at hand, and which of its results are wanted. Takes the frame's own results out of
+/* Sets the paths of the current frame, and which of its results are wanted. Takes the frame's own results out of
  * f->item->wanted, so that fail_rest() does not count them. */
 static gconv_status begin_frame(frames *f, gconv_item *part) {
   gconv_frame *frame = &f->frame;
@@ -105,7 +105,6 @@ static gconv_status skip_frame(gconv_row_reader *reader) {
   return gconv_row_reader_image(reader, &pixels);
 }
 
-/* Carries the frame at hand all the way. */
 static gconv_status carry_frame(frames *f) {
   gconv_item part;
   gconv_group one = {.worker = f->group->worker, .range = f->group->range, .items = &part, .count = 1, .frame = &f->frame};

@@ -32,7 +32,7 @@ void gconv_item_add_error(gconv_item *item, const char *path, const char *text) 
 
 void gconv_item_fail(gconv_item *item, const char *text) {
   for (size_t n = 0; n < item->count; n++)
-    item->outcome.report.failed += !item->wanted || item->wanted[n]; /* NULL: there was no memory for it */
+    item->outcome.report.failed += !item->wanted || item->wanted[n];     /* NULL: there was no memory for it */
   const char *output = item->paths[0];                                   /* NULL: it could not be named */
   bool of_output = output && strncmp(text, output, strlen(output)) == 0; /* an error of the one array of all results */
   gconv_item_add_error(item, of_output ? output : item->input->path, text);
@@ -76,7 +76,7 @@ static bool is_out_of_date(const char *result, const char *input) {
          (made.st_mtim.tv_sec == given.st_mtim.tv_sec && made.st_mtim.tv_nsec < given.st_mtim.tv_nsec);
 }
 
-/* Wants the results for which no older backup is in the way. */
+/* Wants the results whose backups would replace no older backup. */
 static void choose_unsaved(gconv_item *item) {
   for (size_t n = 0; n < item->count; n++) {
     item->wanted[n] = gconv_backup_check(item->paths[n]) == GCONV_OK;
@@ -245,7 +245,6 @@ static void sum_up(gconv_batch_summary *summary, const gconv_report *report) {
     summary->found[i] += report->found[i];
 }
 
-/* Hands a report to the caller. */
 static void hand_out(const gconv_run *run, gconv_outcome *outcome) {
   const gconv_batch *batch = run->batch;
   gconv_report *report = &outcome->report;

@@ -8,7 +8,6 @@
 bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item);
 /* Sets which results are wanted, by which ones exist or are done already. Returns whether any is wanted. */
 bool gconv_item_choose(const gconv_run *run, gconv_item *item);
-/* Returns whether any result is wanted. */
 bool gconv_item_is_wanted(const gconv_item *item);
 /* Counts result n by the status of its writing. GCONV_OK: the result is written, and gets into the manifest. GCONV_EXISTS:
  * it is passed over. Any other status: it failed, and gconv_last_error() says why. Thread-safe. */

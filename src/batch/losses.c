@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Warnings of losses: responses below black or above white, results of one colour, and properties of inputs that results
- * cannot show. */
+/* Warnings of losses: clamped responses, results of one colour, and properties of inputs that results cannot show. */
 #include "base/status.h"
 #include "batch/item.h"
 

@@ -55,7 +55,7 @@ void gconv_holding_clear(gconv_holding *holding);
 /* Returns a budget of `bytes`, or, if that is 0, of half the memory of the machine or its control group. of_operation: bytes
  * that the operation takes. */
 gconv_budget gconv_budget_begin(uint64_t bytes, double of_operation);
-/* Takes memory until the worker holds `bytes` in all. Waits until these are there. */
+/* Takes memory until the worker holds `bytes` in all. Waits until they are free. */
 void gconv_holding_take(gconv_holding *holding, uint64_t bytes);
 /* Call it before a file is opened: takes `bytes`, at most the budget, and waits for them. Does nothing if `bytes` is 0. */
 void gconv_holding_open(gconv_holding *holding, double bytes);

@@ -87,7 +87,7 @@ static entry *take_oldest(gconv_plans *plans, size_t most) {
 }
 
 /* Frees idle plans beyond `most`, the oldest first. Returns whether there were any. The lock is free meanwhile, as freeing
- * memory of a GPU waits for its work. */
+ * memory of a GPU waits for the work of the GPU. */
 static bool shrink(gconv_plans *plans, size_t most) {
   bool any = false;
   for (entry *e; (e = take_oldest(plans, most)); any = true) {

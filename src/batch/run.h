@@ -142,7 +142,7 @@ typedef struct gconv_frame {
   bool counted;               /* the shared files of a pipe were begun for two frames, as a second frame follows */
   bool refused;               /* a second frame follows, but there are names for one frame only */
   gconv_row_writer **writers; /* [results]: shared files that are open between frames */
-  char **paths;               /* [results]: the paths of the frame at hand */
+  char **paths;               /* [results]: the paths of the current frame */
   char **made;                /* [results]: those of these paths that were not named beforehand; owned */
 } gconv_frame;
 

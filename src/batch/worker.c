@@ -74,8 +74,7 @@ static bool may_all_go_by_rows(const gconv_group *group) {
   return may;
 }
 
-/* Decodes all items, and executes the plan on their pixels. `bytes`: the memory that this takes; `reason`: why the items do
- * not go by rows. */
+/* Decodes all items, and executes the plan on their pixels. `bytes`: memory for it; `reason`: why they do not go by rows. */
 static gconv_status go_whole(gconv_group *group, gconv_row_reader *reader, double bytes, const char *reason) {
   gconv_worker *worker = group->worker;
   double parts = gconv_worker_is_on_cpu(worker) ? 0 : gconv_parts_bytes(group, bytes);

@@ -38,8 +38,7 @@ static bool make_folder(const gconv_run *run, gconv_group *group, gconv_item *it
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-/* Begins the file of result n. Returns NULL if the result is not wanted, or if the file cannot be begun: then counts the
- * result as failed. */
+/* Begins the file of result n. Returns NULL if the result is not wanted, or failed and was counted. */
 static gconv_row_writer *open_file(gconv_group *group, size_t n, const gconv_image *from,
                                    const gconv_write_options *options) {
   gconv_run *run = group->worker->run;
@@ -88,7 +87,7 @@ int32_t gconv_group_open_files(gconv_group *group, size_t first, size_t end, con
   return step;
 }
 
-/* Returns whether an item, or its frame at hand, is the first of one array, which counts once. */
+/* Returns whether an item, or its current frame, is the first of one array, which counts once. */
 static bool begins_array(const gconv_group *group, const gconv_item *item) {
   return item->place == 0 && (!group->frame || group->frame->number == 1);
 }
@@ -216,7 +215,6 @@ gconv_status gconv_array_close(gconv_run *run, bool good) {
   return GCONV_OK;
 }
 
-/* Writes the results of a group to the one array. */
 static gconv_status add_to_array(gconv_group *group) {
   gconv_worker *worker = group->worker;
   double begin = gconv_now_ms();

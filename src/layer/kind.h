@@ -39,7 +39,7 @@ typedef struct gconv_verified_layer {
 
 /* A layer and its inputs, of one case. */
 typedef struct gconv_layer_case {
-  const gconv_layer_problem *problem; /* rows, columns and strides are those of windows, too */
+  const gconv_layer_problem *problem; /* for pools, rows, columns and strides are those of windows */
   const float *parameters;            /* of the layer, as kernels/learn_problem.h has them */
   const float *x, *other;             /* x: its input; other: its second input, or NULL */
 } gconv_layer_case;

@@ -187,8 +187,8 @@ static double tensor_bytes(const gconv_network_plan *network) {
 }
 
 /* Sets how many images algorithms are chosen for. If batches may have any size, the number follows from the shape of one
- * image. On the CPU it is 1, as times grow with the number. A GPU is filled only by many small images: there it is a full
- * batch: all that fit into FULL_BATCH bytes of tensors, up to 64. */
+ * image. On the CPU it is 1, as times grow with the number. On a GPU, which only many small images fill, it is a full batch:
+ * all that fit into FULL_BATCH bytes of tensors, up to 64. */
 static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
   static const double FULL_BATCH = 256 << 20;
   const int32_t most = network->base.device->type == &gconv_device_type_cpu ? 1 : 64;
@@ -276,7 +276,6 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   return status;
 }
 
-/* Fills the info of the plan from the infos of its layers. */
 static void fill_plan_info(gconv_network_plan *network) {
   const gconv_layer_info *first = &network->steps[network->steps[0].pads].info;
   const gconv_image *like = &network->base.like, *out = &network->out;
@@ -372,8 +371,7 @@ static gconv_status make_outputs(gconv_network_plan *network, const gconv_networ
   if (network->luma && (options->presentation != GCONV_PRESENT_IMAGE || maps.channels != 1 ||
                         options->combine != GCONV_COMBINE_NONE || gconv_tone_surveys(&options->tone)))
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "luma is for networks that make one channel of one, as an image of the range clamp: "
-                      "leave out --luma");
+                      "luma is for networks that make one channel from one, and for --range clamp: leave out --luma");
   network->greys = first->further_count == 0 && network->input.step == 0 && options->presentation == GCONV_PRESENT_IMAGE &&
                    maps.channels == 3;
   if (network->greys)

@@ -19,7 +19,7 @@ typedef struct gconv_input {
   gconv_type type;
   bool planar;
   int32_t images, channels, height, width; /* N, C, H, W of the tensor: alpha that is left out is not counted */
-  int32_t rows;          /* rows of the tensor of one execution: the height; by rows, what an execution needs */
+  int32_t rows;          /* rows of the tensor in one execution: the height or, by rows, the rows that it needs */
   int32_t file_channels; /* channels of the image in the file */
   float white;           /* the level that becomes 1 */
   int32_t first, step;   /* channel c of the tensor is channel first + c * step of the image: step is 0 for a grey image that

@@ -284,7 +284,6 @@ typedef struct combine_job {
   size_t parts; /* parts of a plane */
 } combine_job;
 
-/* Combines a part of a plane of the output. */
 static void combine_part(void *context, size_t turn, int thread) {
   const combine_job *job = context;
   const gconv_network_plan *network = job->network;

@@ -10,7 +10,7 @@
 #include <cuda_runtime.h>
 
 /* The pixels of an image without gaps, and the tensor that they become: C planes of each of N images. Sample i of a plane of
- * the tensor is pixel i + first of the image; 0 where there is none. */
+ * the tensor is pixel i + first of the image; 0 if there is no such pixel. */
 struct conversion {
   int64_t plane, pixels, first; /* plane: samples of a plane of the tensor; pixels: of an image */
   int32_t channels, file_channels;

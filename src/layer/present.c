@@ -132,7 +132,7 @@ gconv_status gconv_presenter_make(const gconv_network_options *options, const gc
     if (p->kind == GCONV_PRESENT_PICTURES)
       return p->tiles == filters
                  ? GCONV_OK
-                 : gconv_fail(GCONV_UNSUPPORTED, "pictures of channels applied one by one are grey or have three of them: "
+                 : gconv_fail(GCONV_UNSUPPORTED, "a bank for each channel makes pictures of 1 or 3 channels only: "
                                                  "write .npy, or use --combine");
     p->columns = mosaic_columns(p->tiles, p->height, p->width);
     return check_mosaic(p);

@@ -41,7 +41,6 @@ static inline bool gconv_presenter_presents(const gconv_presenter *presenter) {
   return presenter->kind != GCONV_PRESENT_TENSOR;
 }
 
-/* Returns the number of outputs. */
 size_t gconv_presenter_outputs(const gconv_presenter *presenter);
 /* Returns the header of each output. */
 gconv_image gconv_presenter_header(const gconv_presenter *presenter, int32_t frames);

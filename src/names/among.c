@@ -144,7 +144,7 @@ gconv_status gconv_outputs_check_own(const gconv_inputs *inputs, gconv_outputs *
 
 /* ---- Results that replace their inputs -------------------------------------------------------------------------------- */
 
-/* Returns whether gzip compressed the file. */
+/* Returns whether the file is compressed by gzip. */
 static bool is_packed(const char *path) {
   uint8_t bytes[2] = {0};
   FILE *file = fopen(path, "rb");
@@ -154,7 +154,7 @@ static bool is_packed(const char *path) {
   return got == sizeof bytes && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-/* Refuses results that could not be files of the same kind as input i. */
+/* Refuses an input whose results cannot be a file of the same kind. */
 static gconv_status check_in_place(const gconv_input *input, size_t results) {
   const gconv_format_info *format = NULL;
   GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};

@@ -23,7 +23,6 @@ static bool lies_in(const char *root, const char *path) {
   return strncmp(path, root, length) == 0 && path[length] == '/';
 }
 
-/* Refuses paths that are too long for the system. */
 static gconv_status check_length(const char *path) {
   size_t length = strlen(path);
   if (length < PATH_MAX)

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The state of naming the results. */
 struct namer {
   const gconv_inputs *inputs;
   const gconv_naming *naming;
@@ -57,7 +56,7 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
 
 /* ---- What -o means ------------------------------------------------------------------------------------------------- */
 
-/* Returns whether a path names a folder: it ends with a slash, or a folder is there. */
+/* Returns whether a path names a folder: it ends with a slash, or there is a folder of this path. */
 static bool is_folder(const char *path) {
   return (path[0] && path[strlen(path) - 1] == '/') || gconv_is_folder(path);
 }
@@ -173,8 +172,7 @@ static void keep_filter(void *filter) {
   (void)filter; /* it belongs to the caller */
 }
 
-/* Returns for each filter whether another has the same name. The tree is for thousands of filters. For free(); NULL without
- * memory. */
+/* Returns for each filter whether another has the same name. For free(); NULL without memory. */
 static bool *find_shared_names(const gconv_filters *filters) {
   GCONV_FREED bool *shared = calloc(filters->count, sizeof *shared);
   bool good = shared != NULL;

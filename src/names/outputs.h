@@ -21,7 +21,7 @@ gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_ou
 
 /* Refuses results that the next run would take for inputs. */
 gconv_status gconv_outputs_check_among(const gconv_inputs *inputs, const gconv_outputs *outputs);
-/* With in_place: refuses results that could not replace their inputs, as files of the same kind. */
+/* With outputs->in_place: refuses results that cannot replace their inputs by a file of the same kind. */
 gconv_status gconv_outputs_check_in_place(const gconv_inputs *inputs, const gconv_outputs *outputs);
 /* With a suffix: drops inputs that are results of other inputs, made by an earlier run. */
 gconv_status gconv_outputs_drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs);

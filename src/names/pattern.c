@@ -11,7 +11,6 @@
  * so many calls fit onto a small stack. */
 enum { MOST_FOLDERS = 128 };
 
-/* The state of matching one pattern. */
 typedef struct matching {
   gconv_search *search;
   gconv_texts found;

@@ -263,7 +263,6 @@ static int compare_inputs(const void *a, const void *b) {
   return compare_paths(((const gconv_input *)a)->relative, ((const gconv_input *)b)->relative);
 }
 
-/* Sorts the inputs from `first` on. */
 static void sort_inputs(gconv_inputs *inputs, size_t first) {
   if (inputs->count > first)
     qsort(inputs->items + first, inputs->count - first, sizeof *inputs->items, compare_inputs);

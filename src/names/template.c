@@ -80,7 +80,7 @@ static int digits(size_t number) {
   return snprintf(NULL, 0, "%zu", number);
 }
 
-/* Writes the value of the field that the `length` bytes at `name` name. False if there is no such field. */
+/* Writes the value of the field whose name is the `length` bytes at `name`. Returns false if there is no such field. */
 static bool put_value(FILE *out, const char *name, size_t length, const gconv_template_values *values) {
   if (length == 4 && memcmp(name, "stem", 4) == 0)
     fprintf(out, "%.*s%s", values->stem_length, values->stem, values->suffix);

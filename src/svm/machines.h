@@ -4,7 +4,6 @@
 
 #include "svm/svm.h"
 
-/* The state of a training. */
 typedef struct gconv_svm_training {
   const gconv_svm_settings *settings;
   const gconv_svm_cases *cases;

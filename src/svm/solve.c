@@ -204,7 +204,6 @@ static void update(solving *s) {
     gconv_svm_each(s->threads, (blocks + UPDATE_BLOCKS - 1) / UPDATE_BLOCKS, update_turn, s);
 }
 
-/* Returns the gap of the small problem. */
 static double small_gap(const gconv_svm_small *small) {
   double largest = -(double)INFINITY, smallest = (double)INFINITY;
   for (size_t k = 0; k < small->count; k++) {

@@ -214,9 +214,7 @@ gconv_status gconv_svm_model_create(gconv_svm **model);
 
 /* Returns the number of machines: one for each pair of classes; 1 in regression. */
 size_t gconv_svm_machines(const gconv_svm *model);
-/* Returns the number of rows of coefficients. */
 size_t gconv_svm_coefficient_rows(const gconv_svm *model);
-/* Copies names of classes. */
 gconv_status gconv_svm_name_classes(gconv_svm *model, const char *const *names, size_t count);
 /* Sets the fields of info that follow from other fields. */
 void gconv_svm_model_finish(gconv_svm *model);

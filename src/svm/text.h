@@ -11,7 +11,6 @@ typedef struct gconv_svm_numbers {
   size_t count;
 } gconv_svm_numbers;
 
-/* The state of reading a text. */
 typedef struct gconv_svm_reading {
   gconv_lines lines;
   gconv_svm *model;

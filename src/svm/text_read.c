@@ -147,7 +147,7 @@ static gconv_status check_header(const gconv_svm_reading *r) {
       return gconv_fail(GCONV_BAD_FILE, "%s: label: number %zu is %g: expected a whole number", name, c + 1, label);
     for (size_t other = 0; other < c; other++)
       if (r->labels.items[other] == label)
-        return gconv_fail(GCONV_BAD_FILE, "%s: label: %g stands there twice", name, label);
+        return gconv_fail(GCONV_BAD_FILE, "%s: label: %g is listed twice", name, label);
     sum += count;
   }
   if (sum != (double)r->vectors)

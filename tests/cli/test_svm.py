@@ -380,7 +380,7 @@ class Svm(CommandTest):
             ("line gamma is missing", re.sub("gamma .*\n", "", text)), ("svm_type two: expected", re.sub("c_svc", "two", text)),
             ("one_class", text.replace("c_svc", "one_class")), ("is precomputed", text.replace("rbf", "precomputed")),
             ("nr_class: expected one whole number, up to 65536", re.sub("nr_class 2", "nr_class 999999999999", text)),
-            ("stands there twice", text.replace(label, "label 1 1")), ("indices must ascend", re.sub("2:", "1:", text, count=1) if " 2:" in text else text),
+            ("is listed twice", text.replace(label, "label 1 1")), ("indices must ascend", re.sub("2:", "1:", text, count=1) if " 2:" in text else text),
             ("is no keyword", text.replace("gamma", "delta")), ("no finite number of float32", re.sub(r" 1:\S+", " 1:1e99", text, count=1)),
             ("is not INDEX:VALUE", re.sub(" 1:", " 0:", text, count=1)), ("a second line rho", text.replace("label", "rho 1\nlabel")),
             ("no less than the 3", text.replace("# columns 3", "# columns 2")))
