@@ -57,7 +57,7 @@ void gconv_warn_of_look(const gconv_batch *batch, const char *path, const gconv_
   if (look->bleeds && !batch->alpha_meant)
     gconv_warn_once(
         "colours of transparent pixels",
-        "%s: the colours of transparent pixels go into their neighbours: --alpha premultiply prevents that (--alpha "
+        "%s: the colours of transparent pixels go into their neighbours: --alpha premultiply keeps them out (--alpha "
         "keep, if that is meant)",
         path);
 }

@@ -382,7 +382,7 @@ class Compare(CommandTest):
                 break
         own = (self.folder / "before/1.png").read_bytes()  # a file of the user's, which gconv never made
         (self.folder / "before/2_diff.png").write_bytes(own)
-        self.usage_error("before/2_diff.png: this file among the inputs, which a result would replace", "compare", "before", "after", "-o", "before/", "--suffix", "_diff")
+        self.usage_error("before/2_diff.png: a result would replace this file among the inputs", "compare", "before", "after", "-o", "before/", "--suffix", "_diff")
         self.assertEqual((self.folder / "before/2_diff.png").read_bytes(), own)
 
     def test_folders_with_folders(self):

@@ -22,7 +22,7 @@ class Own(helper.CommandTest):
         self.blur = ("-i", "s/", "-f", "identity", "-o", "s/", "--suffix", "_blur")
 
     def test_a_file_of_the_user_is_not_replaced(self):
-        refused = "s/sunset_blur.png: this file among the inputs, which a result would replace"
+        refused = "s/sunset_blur.png: a result would replace this file among the inputs"
         for more in ((), ("--resume",), ("--dry-run",), ("-r",), ("--shard", "1/1")):
             self.usage_error(refused, *self.blur, *more)
         self.usage_error(refused, "-i", "s/sunset.*", "-f", "identity", "-o", "s/", "--suffix", "_blur")
@@ -30,7 +30,7 @@ class Own(helper.CommandTest):
         self.usage_error(refused, "-i", "s/../s", "-f", "identity", "-o", "./s", "--suffix", "_blur")
         self.photo("s/c.jpg")
         self.photo("s/c.png")
-        self.usage_error("s/c.png: this file among the inputs, which a result would replace", "-i", "s/*.jpg", "-f", "identity", "-o", "s/")
+        self.usage_error("s/c.png: a result would replace this file among the inputs", "-i", "s/*.jpg", "-f", "identity", "-o", "s/")
         self.assert_pixels("s/sunset_blur.png", self.mine)
 
     def test_what_a_run_has_recorded_is_replaced(self):
@@ -43,7 +43,7 @@ class Own(helper.CommandTest):
         self.assertIn("1 result was done", self.gconv(*self.blur, "--resume").stderr)
         self.gconv("-i", "s/", "-f", "identity", "-o", "s/", "--suffix", "_soft")
         self.photo("s/sunset_blur.png", seed=3)  # drawn into by the user
-        self.usage_error("s/sunset_blur.png: this file among the inputs, which a result would replace", *self.blur)
+        self.usage_error("s/sunset_blur.png: a result would replace this file among the inputs", *self.blur)
         (self.folder / "s/sunset_blur.png").unlink()
         self.gconv(*self.blur)
 
@@ -128,7 +128,7 @@ class Missed(helper.CommandTest):
         self.assertEqual(left("z/**/e.png", "./raw", "**/b.png"), ["p/a.png", "p/a_old.png", "p/z/c.png", "p/z/c_old.png"])
         for pattern, told in (("p/raw/*", "has this path, below the folder"), ("[", "has this name"), ("", "has this name"), ("x", "has this name")):
             said = self.gconv(*self.job, "--exclude", pattern, "--dry-run").stderr
-            self.assertIn(f"--exclude {pattern}: nothing that was found {told}", said)
+            self.assertIn(f"--exclude {pattern}: no file or folder that was found {told}", said)
         self.usage_error("without what --exclude names", *self.job, "--exclude", "*")
 
 

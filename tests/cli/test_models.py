@@ -313,7 +313,7 @@ class Models(CommandTest):
         """-c and -p are in the unit of the targets, as LIBSVM has them: a line tells which ones are those of scaled targets."""
         _, y = self.prices(name="t.csv")
         text = self.gconv("svm", "t.csv", "--regression", "-o", "m").stderr
-        cost, tube = re.search(r"-c (\S+) -p (\S+) mean", text).groups()
+        cost, tube = re.search(r"-c (\S+) -p (\S+) have", text).groups()
         self.assertAlmostEqual(float(cost) / np.std(y), 1, delta=0.01)
         self.assertLess(self.r2("m"), 0.2)
         self.assertEqual(self.gconv("svm", "t.csv", "--regression", "-c", cost, "-p", tube, "-o", "m").stderr, "")
