@@ -30,7 +30,7 @@ gconv_status gconv_exr_load(const char *name) {
 
 void gconv_exr_be_silent(exr_const_context_t file, exr_result_t code, const char *text) {}
 
-enum { MOST_HEADER = 1 << 19 /* bytes: the library's time goes with their square, up to 2 s */ };
+enum { MOST_HEADER = 1 << 19 /* bytes: the library takes time that grows with their square, here up to 2 s */ };
 
 typedef struct reading {
   const gconv_source *source;
@@ -43,7 +43,7 @@ typedef struct reading {
   bool tiled;
   exr_attr_box2i_t window;
   int32_t tile_width, tile_height; /* of a chunk */
-  int32_t first, room;             /* rows of the band: the first, and how many fit; a band begins at a chunk */
+  int32_t first, room;             /* the first row of the band, where a chunk begins, and its most rows */
   float *band;                     /* owned: [room][width][channels] */
   atomic_int result;               /* the first failure of a thread */
   bool glows;                      /* a pixel has colours where alpha is 0 */
@@ -149,7 +149,7 @@ static bool take_part(gconv_reader *reader, const exr_attr_chlist_t *list) {
   return (layer && take_layer(reader, list, layer, length)) || (list->num_channels == 1 && take_channel(reader, 0));
 }
 
-/* Writes the names of the channels that are not taken, or of all: "R, G, Z". Returns how many they are. */
+/* Lists channels: "R, G, Z". These are all channels, or only those that are not taken. Returns how many they are. */
 static int list_channels(const gconv_reader *reader, const exr_attr_chlist_t *list, bool all, char *text, size_t size) {
   const reading *r = reader->state;
   int count = 0;
@@ -234,7 +234,7 @@ static gconv_status check_channels(gconv_reader *reader) {
 
 /* ---- The header ------------------------------------------------------------------------------------------------------ */
 
-/* Takes what images have a place for, and names all else. */
+/* Takes the attributes that gconv_image has fields for, and reports all others. */
 static gconv_status take_attributes(gconv_reader *reader) {
   static const char *const known[] = {
       "channels", "compression",        "dataWindow",        "displayWindow", "lineOrder", "pixelAspectRatio",
@@ -380,8 +380,8 @@ typedef struct target {
   float *pixels; /* its first pixel in the band */
 } target;
 
-/* Makes floats of the wanted channels. Decoded rows have the samples of one channel after those of another, lowest byte
- * first. The library's own function does this wrongly in 3.1, for halfs of four channels. */
+/* Makes floats of the wanted channels. A decoded row has all samples of the first channel, then all of the second and so on,
+ * lowest byte first. OpenEXRCore 3.1 has a function for this that is wrong for four channels of halfs. */
 static exr_result_t unpack(exr_decode_pipeline_t *pipeline) {
   const target *to = pipeline->decoding_user_data;
   const reading *r = to->band->reading;
@@ -401,7 +401,7 @@ static exr_result_t unpack(exr_decode_pipeline_t *pipeline) {
   return EXR_ERR_SUCCESS;
 }
 
-/* Decodes a chunk, of which column x and row y of the band are the first pixel. */
+/* Decodes a chunk whose first pixel is at column x and row y of the band. */
 static exr_result_t decode_chunk(const band *b, const exr_chunk_info_t *chunk, int32_t x, int32_t y) {
   const reading *r = b->reading;
   const int32_t width = b->header->width;
@@ -410,7 +410,7 @@ static exr_result_t decode_chunk(const band *b, const exr_chunk_info_t *chunk, i
   if (chunk->height > b->rows - y || chunk->width > width - x)
     return EXR_ERR_BAD_CHUNK_LEADER;
   if (chunk->compression == EXR_COMPRESSION_NONE && chunk->packed_size != chunk->unpacked_size)
-    return EXR_ERR_BAD_CHUNK_LEADER; /* 3.1 would leave the rest of its buffer as it was allocated */
+    return EXR_ERR_BAD_CHUNK_LEADER; /* OpenEXRCore 3.1 would leave a part of its buffer uninitialised */
   exr_result_t result = gconv_exr.exr_decoding_initialize(r->file, r->part, chunk, &pipeline);
   if (result == EXR_ERR_SUCCESS)
     result = gconv_exr.exr_decoding_choose_default_routines(r->file, r->part, &pipeline);
@@ -457,7 +457,7 @@ static gconv_status decode_band(gconv_reader *reader, int32_t first) {
   return r->result == EXR_ERR_SUCCESS ? GCONV_OK : damaged(reader, (exr_result_t)r->result);
 }
 
-/* Divides colours by alpha. Those of transparent pixels, which glow, have no place in images whose alpha is apart. */
+/* Divides colours by alpha. Transparent pixels that have colours, which glow, lose them: there, no division is possible. */
 static void divide_by_alpha(gconv_reader *reader, float *row) {
   reading *r = reader->state;
   const int count = reader->header.channels;

@@ -20,10 +20,10 @@ extern gconv_openexr gconv_exr;
 /* Loads the library; GCONV_UNSUPPORTED says why it cannot be used. `name` is that of the image. */
 gconv_status gconv_exr_load(const char *name);
 
-/* Takes the library's messages, which are not printed. */
+/* The handler of the library's messages: does not print them. */
 void gconv_exr_be_silent(exr_const_context_t file, exr_result_t code, const char *text);
 
-/* What gconv_format asks of a reader. */
+/* The functions of exr.c for the row of the format. */
 gconv_status gconv_exr_open(gconv_reader *reader);
 gconv_status gconv_exr_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 void gconv_exr_close(gconv_reader *reader);

@@ -30,7 +30,7 @@ typedef struct writing {
   gconv_elements_made made;
 } writing;
 
-/* Writes to the sink, or to memory if the sink cannot seek: the table of chunks comes first in the file and last in time. */
+/* Writes to the sink, or to memory if the sink cannot seek: the table of chunks, near the begin of the file, comes last. */
 static int64_t write_bytes(exr_const_context_t file, void *user, const void *from, uint64_t size, uint64_t offset,
                            exr_stream_error_func_ptr_t fail) {
   writing *w = user;
@@ -102,7 +102,7 @@ static gconv_status start(gconv_writer *writer) {
   if (writer->options->store == GCONV_STORE_I16)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: exr holds float and float16, no int16: write .npy", writer->name);
   if (image->width > INT32_MAX / 4 / 4 / CHUNK)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: %d pixels in a row are too many for OpenEXR here: write .tif", writer->name,
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %d pixels in a row are too many for OpenEXR: write .tif", writer->name,
                       image->width);
   GCONV_TRY(gconv_format_state(sizeof(writing), "an OpenEXR", &writer->state));
   GCONV_TRY(gconv_exr_load(writer->name));
@@ -123,12 +123,12 @@ static gconv_status start(gconv_writer *writer) {
   functions.error_handler_fn = gconv_exr_be_silent;
   functions.user_data = w;
   functions.write_fn = write_bytes;
-  functions.zip_level = 1; /* floats take 2 to 3 times as long at the library's own level, and are as large */
+  functions.zip_level = 1; /* at the library's default, floats take 2 to 3 times as long, and become no smaller */
   GCONV_TRY(check(writer, gconv_exr.exr_start_write(&w->file, writer->name, EXR_WRITE_FILE_DIRECTLY, &functions)));
   return begin(writer);
 }
 
-/* Compressed bytes are kept in the pipeline until all chunks before are written. */
+/* Stands in for the library's functions that write: the pipeline keeps the compressed bytes, and flush() writes them. */
 static exr_result_t keep(exr_encode_pipeline_t *pipeline) {
   return EXR_ERR_SUCCESS;
 }
@@ -171,8 +171,7 @@ static gconv_status flush(gconv_writer *writer) {
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < chunks; i++) {
     exr_encode_pipeline_t *its = &w->chunks[i];
-    const bool smaller =
-        its->compressed_bytes < its->packed_bytes; /* readers take a chunk of the same size for plain rows */
+    const bool smaller = its->compressed_bytes < its->packed_bytes; /* readers take a chunk of full size for plain rows */
     GCONV_THEN(status, check(writer, w->results[i]));
     GCONV_THEN(status,
                check(writer, gconv_exr.exr_write_scanline_chunk(w->file, 0, w->first + (int32_t)i * CHUNK,

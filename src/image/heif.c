@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading HEIC and AVIF, of phones and the web, by libheif: 8, 10 and 12 bits, with alpha. One picture is read, the main one
- * or FILE:NUMBER. libheif turns and crops it as the file says, so the orientation in EXIF does not count. A file is held
- * whole, and its picture is decoded whole, at the first row.
+ * Reading HEIC and AVIF, of phones and the web, by libheif: 8, 10 and 12 bits, with alpha. One picture is read: the main
+ * one, or FILE:NUMBER. libheif rotates and crops it as the file says, so the orientation in EXIF is ignored. All of the file
+ * is kept in memory, and the whole picture is decoded at the first row.
  */
 #include "base/library.h"
 #include "image/format.h"
@@ -29,7 +29,7 @@ static gconv_status load(const char *name) {
   const char *trouble = gconv_library_load(&library);
   if (trouble)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: HEIC and AVIF need libheif, which cannot be used: %s", name, trouble);
-  heif.heif_init(NULL); /* loads the decoders; each call but the first only counts */
+  heif.heif_init(NULL); /* the first call loads the decoders; later calls only count */
   return GCONV_OK;
 }
 
@@ -71,7 +71,7 @@ static gconv_status check(const gconv_reader *reader, struct heif_error error) {
   return gconv_fail(GCONV_BAD_FILE, "%s: damaged HEIC or AVIF: %.120s", name, error.message);
 }
 
-/* Takes an ICC profile, and names other colours than those of sRGB, of which there is no profile. */
+/* Takes the ICC profile. If the file has code numbers (nclx) in place of a profile, reports colours that are not sRGB. */
 static gconv_status read_colours(gconv_reader *reader) {
   const reading *r = reader->state;
   const enum heif_color_profile_type type = heif.heif_image_handle_get_color_profile_type(r->handle);
@@ -98,7 +98,7 @@ static gconv_status read_colours(gconv_reader *reader) {
   return gconv_metadata_set_icc(&reader->header, profile, size);
 }
 
-/* Takes EXIF, which begins after a number of 4 bytes: how many more bytes to skip; and XMP. */
+/* Takes EXIF and XMP. A block of EXIF begins with a number of 4 bytes: how many bytes to skip after it. */
 static gconv_status read_metadata(gconv_reader *reader) {
   enum { MOST_BLOCKS = 64 };
   const reading *r = reader->state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading JPEG XL by libjxl: 1 to 16 bits and floats, grey or RGB, with alpha, and the frames of animations as whole
- * canvases. A file is held whole. A first decoder goes through it for the header, the metadata and the number of frames,
- * without pixels; a second one decodes a frame at a time, on the reader's threads.
+ * canvases. All of the file is kept in memory. A first decoder goes through it for the header, the metadata and the number
+ * of frames, without pixels; a second one decodes a frame at a time, on the reader's threads.
  */
 #include "base/library.h"
 #include "base/threads.h"
@@ -36,7 +36,7 @@ static gconv_status load(const char *name) {
                  : GCONV_OK;
 }
 
-/* libjxl 0.7 asks for the format of the pixels where later ones do not. */
+/* Before libjxl 0.9, functions of colours also take the format of the pixels. */
 #if JPEGXL_NUMERIC_VERSION < JPEGXL_COMPUTE_NUMERIC_VERSION(0, 9, 0)
 #define OF_PIXELS(decoder, format) decoder, format
 #else
@@ -51,9 +51,9 @@ typedef struct reading {
   bool premultiplied;
   int64_t first;   /* the first frame that is wanted, from 0 */
   int64_t decoded; /* frames of the header that were decoded */
-  uint8_t *frame;  /* owned: the last of them */
-  JxlBoxType kind; /* of a box of metadata that is being read */
-  uint8_t *box;    /* owned; NULL: no such box is being read */
+  uint8_t *frame;  /* owned: the frame that was decoded last */
+  JxlBoxType kind; /* the type of the box that is being read */
+  uint8_t *box;    /* owned: what a box of metadata has so far; NULL: none is being read */
   size_t box_room;
 } reading;
 
@@ -72,7 +72,7 @@ static gconv_status begin(gconv_reader *reader, int events, JxlDecoder **decoder
   *decoder = jxl.JxlDecoderCreate(NULL);
   GCONV_NEED_MEMORY(*decoder, "no memory to decode %s", reader->source->name);
   jxl.JxlDecoderSubscribeEvents(*decoder, events);
-  jxl.JxlDecoderSetInput(*decoder, r->bytes, r->size); /* its end is not told: libjxl would print what is missing */
+  jxl.JxlDecoderSetInput(*decoder, r->bytes, r->size); /* without JxlDecoderCloseInput(), which may print messages */
   return GCONV_OK;
 }
 
@@ -106,7 +106,7 @@ static gconv_status take_info(gconv_reader *reader) {
                                JXL_NATIVE_ENDIAN, 0};
   if (info.num_extra_channels > (uint32_t)header->alpha)
     gconv_reader_note(reader, "%u further channels are left out", info.num_extra_channels - (uint32_t)header->alpha);
-  reader->orientation = 1; /* libjxl turns it */
+  reader->orientation = 1; /* libjxl rotates the image */
   header->frames = 1;
   return gconv_reader_check_expansion(reader, 1);
 }
@@ -133,7 +133,7 @@ static gconv_status take_colours(gconv_reader *reader) {
   return gconv_metadata_set_icc(&reader->header, profile, size);
 }
 
-/* Ends a box of metadata. EXIF begins after a number of 4 bytes: how many more bytes to skip. */
+/* Ends a box of metadata. A box of EXIF begins with a number of 4 bytes: how many bytes to skip after it. */
 static gconv_status end_box(gconv_reader *reader) {
   reading *r = reader->state;
   if (!r->box)
@@ -258,7 +258,7 @@ static void do_turn(void *context, size_t turn, int seat) {
   l->function(l->decoder, l->first + (uint32_t)turn, (size_t)seat);
 }
 
-/* Runs a loop of libjxl on the threads of the reader, or the caller's alone. */
+/* Runs a loop of libjxl on the threads of the reader; without such threads, in the caller's. */
 static JxlParallelRetCode run_loop(void *threads, void *decoder, JxlParallelRunInit init, JxlParallelRunFunction function,
                                    uint32_t first, uint32_t end) {
   loop l = {decoder, function, first};

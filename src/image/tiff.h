@@ -31,7 +31,7 @@ typedef struct gconv_libtiff {
 } gconv_libtiff;
 extern gconv_libtiff gconv_tiff;
 
-/* A file as one thread has it open: libtiff's handle, and where it reads or writes. */
+/* A file that one thread has open: libtiff's handle, and the position where it reads or writes. */
 typedef struct gconv_tiff_file {
   const char *name; /* the file's name, for error texts */
   TIFF *handle;
@@ -40,7 +40,7 @@ typedef struct gconv_tiff_file {
   uint8_t *memory;            /* owned */
   size_t room;
   uint64_t position, end; /* where libtiff reads or writes next; the end of the file */
-  uint32_t unknown;       /* how many unknown tags the directories had that were read since this was set to 0 */
+  uint32_t unknown;       /* unknown tags of the directories that were read since this was set to 0 */
   uint64_t left;          /* bytes of directories and their values that libtiff may still read; not counted while decoding */
   bool decoding;          /* pixels are being decoded: warnings are about their damage */
   bool warned;
@@ -49,8 +49,8 @@ typedef struct gconv_tiff_file {
   char text[400];      /* the first error text, of source, sink or libtiff; "": none */
 } gconv_tiff_file;
 
-/* Values of directories together, and strips and tiles together, may have so many times the bytes of a file, and 64 MiB
- * more. Some of them may share their bytes. */
+/* All values of directories together have at most this many times the bytes of the file, and 64 MiB more; so have all strips
+ * and tiles together. It is more than once the file, because some of them may share their bytes. */
 enum { GCONV_TIFF_MOST_SHARED = 64 };
 static inline uint64_t gconv_tiff_most_claimed(uint64_t file_bytes) {
   const uint64_t always = 64 << 20;
@@ -60,9 +60,9 @@ static inline uint64_t gconv_tiff_most_claimed(uint64_t file_bytes) {
 /* Opens the file. Its `name` and its `source` or `sink` are set, all else is 0. The mode is "rm" (m: without mapping the
  * file), "w" or, for BigTIFF, "w8". gconv_tiff_close() must follow in any case. */
 gconv_status gconv_tiff_open(gconv_tiff_file *file, const char *mode);
-/* Frees all; a file being written is not complete then. */
+/* Frees all. A file that was being written may be incomplete. */
 void gconv_tiff_close(gconv_tiff_file *file);
-/* Fails with the status and the text of what libtiff has just refused. If libtiff left no text, it is `what`. */
+/* Fails with the status and the text of libtiff's failure. If libtiff left no text, `what` stands for it. */
 gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what);
 
 /* Fails with GCONV_UNSUPPORTED: "a TIFF of WHAT, which is not read here". */
@@ -96,12 +96,12 @@ typedef enum gconv_tiff_kind {
   GCONV_TIFF_NUMBERS /* other integers and floats: become f32, with the same values */
 } gconv_tiff_kind;
 
-/* What is done to samples to make colours. */
+/* How samples become colours. */
 typedef enum gconv_tiff_colour {
   GCONV_TIFF_PLAIN,
   GCONV_TIFF_INVERTED, /* white is 0 */
   GCONV_TIFF_PALETTE,
-  GCONV_TIFF_INDICES, /* numbers of a palette, as they are */
+  GCONV_TIFF_INDICES, /* indices of a palette, as they are */
   GCONV_TIFF_CMYK,
   GCONV_TIFF_PREMULTIPLIED /* colours were multiplied by alpha, the last sample */
 } gconv_tiff_colour;
@@ -118,14 +118,14 @@ typedef struct gconv_tiff_page {
   bool separate;         /* each sample has planes of its own */
   bool swapped;          /* samples are not in the byte order of this machine; libtiff undoes that */
   bool reversed;         /* the lowest bit of each byte comes first; libtiff undoes that, too */
-  bool own;              /* blocks are decoded here, without libtiff: they are stored, or compressed by Deflate */
+  bool own;              /* tiff_decode.c decodes blocks without libtiff: they are stored, or compressed by Deflate */
   int32_t width, height; /* size of a block; a strip is as wide as the page */
   int32_t across, down;  /* how many blocks the page has across and down */
   size_t row_bytes;      /* bytes of a row of a block in the file; if planes are separate, of one plane */
   uint8_t palette[3 * 256];
 } gconv_tiff_page;
 
-/* Looks at the directory that the handle is at. GCONV_UNSUPPORTED says what is not read. */
+/* Describes the page whose directory the handle is at. GCONV_UNSUPPORTED if such pages are not read. */
 gconv_status gconv_tiff_look(gconv_tiff_file *file, gconv_tiff_page *page);
 /* Prepares the handle for reading the pixels of its current page. */
 void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page);

@@ -42,7 +42,7 @@ static gconv_status read_raw(const gconv_tiff_reading *s, gconv_tiff_seat *its, 
                         : gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its pixels", s->reader->source->name);
 }
 
-/* Inflates its->raw, which is in zlib's format, into out[0 .. size). Returns false if it does not become so many bytes, or
+/* Inflates its->raw, which is in zlib's format, into out[0 .. size). Returns false if it does not become `size` bytes, or
  * the checksum is wrong. */
 static bool inflate_block(gconv_tiff_seat *its, size_t raw_size, uint8_t *out, size_t size) {
 #ifdef GCONV_WITH_ISAL
@@ -65,7 +65,7 @@ static bool inflate_block(gconv_tiff_seat *its, size_t raw_size, uint8_t *out, s
 #endif
 }
 
-/* Compares a compressed strip or tile with its checksum, because libtiff does not. What follows the pixels is ignored. */
+/* Compares a compressed strip or tile with its checksum, because libtiff does not. Bytes after the stream are ignored. */
 static gconv_status check_deflated(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index) {
   uint8_t scrap[1 << 14];
   size_t size;
@@ -90,7 +90,7 @@ static gconv_status check_deflated(const gconv_tiff_reading *s, gconv_tiff_seat 
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_FILE, "%s: damaged TIFF: %s of its pixels by Deflate %s", s->reader->source->name,
                     s->page.tiled ? "a tile" : "a strip",
-                    got == Z_BUF_ERROR ? "ends too early" : "has another checksum than it should, or codes that are none");
+                    got == Z_BUF_ERROR ? "ends too early" : "has a wrong checksum, or codes that are not valid");
 }
 
 /* Returns whether the blocks of the page are compressed by Deflate. */
@@ -152,13 +152,13 @@ static int planes_of(const gconv_tiff_page *page) {
   return page->separate ? page->samples : 1;
 }
 
-/* Returns the bytes of `width` pixels in the file's samples, as the image's type has them. */
+/* Returns the bytes of `width` pixels that have the samples of the file, in the type of the image. */
 static size_t sample_row(const gconv_tiff_page *page, int32_t width) {
   return gconv_type_bytes(page->header.type) * page->samples * (size_t)width;
 }
 
-/* Makes `count` pixels of row y of a decoded block, which has `rows` rows of each plane, one plane after the other. Samples
- * whose number a pixel changes lie in its->samples between. */
+/* Makes `count` pixels of row y of a decoded block, which has `rows` rows of each plane, one plane after the other. If image
+ * and file differ in the number of samples per pixel, its->samples holds the samples before they become colours. */
 static void finish_row(const gconv_tiff_page *page, gconv_tiff_seat *its, const uint8_t *block, size_t rows, size_t y,
                        int32_t count, uint8_t *pixels) {
   uint8_t *samples = page->header.channels != page->samples ? its->samples : pixels;
@@ -190,8 +190,7 @@ static gconv_status decode_cell(gconv_tiff_reading *s, gconv_tiff_seat *its, con
   return GCONV_OK;
 }
 
-/* Decodes a block whose colours libtiff converts. libtiff gives rows from the bottom up, without padding if a
- * strip is short. */
+/* Decodes a block whose colours libtiff converts. libtiff gives rows from the bottom up. A short strip has no padding. */
 static gconv_status decode_colours(gconv_tiff_reading *s, gconv_tiff_seat *its, const target *t) {
   const gconv_tiff_page *page = &s->page;
   GCONV_TRY(gconv_tiff_turn_to(s, its, page));
@@ -305,7 +304,7 @@ static gconv_status read_line(gconv_tiff_reading *s, int32_t y, uint8_t *pixels)
 
 /* ---- Stored rows ---- */
 
-/* Returns the position of row y of a plane. *run: how many rows, from row y on and at most `most`, lie there without a
+/* Returns the position of row y of a plane in the file. *run: how many rows, at most `most`, follow from there without a
  * gap. */
 static uint64_t find_stored(const gconv_tiff_reading *s, int plane, int32_t y, int32_t most, int32_t *run) {
   const gconv_tiff_page *page = &s->page;
@@ -379,7 +378,7 @@ typedef struct wanted {
   int32_t count, got;
 } wanted;
 
-/* Reads what one thread reads by itself: stored rows, or lines. */
+/* Reads rows that one thread reads alone: stored rows, or lines. */
 static gconv_status read_in_order(void *context) {
   wanted *w = context;
   gconv_tiff_reading *s = w->s;

@@ -56,7 +56,7 @@ static bool reserve(target *to, size_t bytes, size_t *at) {
 
 /* ---- Entries ---- */
 
-/* Copies the entry to to->bytes + slot. A value that is too large for the entry goes after all that was copied before. */
+/* Copies the entry to to->bytes + slot. A value that is too large for the entry is appended to to->bytes. */
 static bool copy_entry(const gconv_tiff_origin *from, const gconv_tiff_entry *e, target *to, size_t slot) {
   size_t place = slot + 4 + to->wide, size = to->size;
   size_t item = e->type == GCONV_TIFF_RATIONAL || e->type == GCONV_TIFF_SIGNED_RATIONAL ? 4 : gconv_tiff_type_bytes[e->type];
@@ -109,7 +109,7 @@ static bool copy_or_follow(const gconv_tiff_origin *from, const gconv_tiff_entry
   return true;
 }
 
-/* Copies the directory at `at`; of the main directory, only entries of EXIF. */
+/* Copies the directory at `at`. Of a TIFF's main directory, copies only the entries that belong to EXIF. */
 static bool copy_directory(const gconv_tiff_origin *from, uint64_t at, level depth, target *to, uint64_t *position) {
   size_t entries, begin, slot, kept = 0, count_bytes = to->wide == 8 ? 8 : 2, entry_bytes = 4 + 2 * to->wide;
   if (!gconv_tiff_read_count(from, &at, &entries) || !reserve(to, count_bytes + entries * entry_bytes + to->wide, &begin))
@@ -129,7 +129,7 @@ static bool copy_directory(const gconv_tiff_origin *from, uint64_t at, level dep
     kept++;
   }
   put(to, begin, kept, count_bytes);
-  to->kept = kept; /* the main directory ends last */
+  to->kept = kept; /* the main directory is completed last, so its number stays */
   *position = to->base + begin;
   return true;
 }
@@ -156,7 +156,7 @@ gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *sour
 
 /* ---- Writing ---- */
 
-/* Returns whether an entry is not needed: other tags of a TIFF say the same, or results do not have what it describes. */
+/* Returns whether an entry is not needed: other tags of the TIFF say the same, or it describes nothing that results have. */
 static bool is_said_otherwise(unsigned tag) {
   enum { PADDING = 0xea1c };
   return (tag >= TIFFTAG_SUBFILETYPE && tag < TIFFTAG_DOCUMENTNAME) || (tag > TIFFTAG_MODEL && tag < TIFFTAG_SOFTWARE) ||

@@ -87,7 +87,7 @@ static void set_handlers(void) {
 }
 #endif
 
-/* Returns what libtiff does not read in a sound file, by its error text; NULL: the file is damaged. */
+/* Returns what libtiff does not support, if its error text says that; NULL: the file is damaged. */
 static const char *find_unsupported(const char *text) {
   static const struct {
     const char *text, *what;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds by its tags what a page of a TIFF holds, and how it is read. */
+/* Finds what a page of a TIFF holds, by its tags, and how the page is read. */
 #include "base/nodata.h"
 #include "image/directory.h"
 #include "image/metadata.h"
@@ -202,7 +202,7 @@ static uint64_t most_expansion(uint16_t compression) {
   }
 }
 
-/* Refuses files that cannot have the pixels that they promise, before memory is taken for these. */
+/* Refuses files that are too short for the pixels that their header promises, before memory is taken for the pixels. */
 static gconv_status check_promise(const gconv_tiff_file *file, const gconv_tiff_page *page) {
   size_t factors[] = {(size_t)page->header.width, (size_t)page->header.height, page->samples, page->bits};
   uint64_t bytes = gconv_checked_product(4, factors) / 8, most = most_expansion(page->compression);
@@ -236,8 +236,7 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
   page->own =
       page->way != GCONV_TIFF_COLOURS && ((stored && (whole_bytes || page->bits < 8)) || (deflated && whole_bytes && known));
   if (page->way == GCONV_TIFF_COLOURS)
-    return row_bytes * height <= MOST_BLOCK ? GCONV_OK
-                                            : gconv_tiff_refuse(file, "so large strips or tiles of converted colours");
+    return row_bytes * height <= MOST_BLOCK ? GCONV_OK : gconv_tiff_refuse(file, "strips or tiles of more than a gigabyte");
   if (!page->tiled && page->own && stored)
     page->way = GCONV_TIFF_STORED;
   else if (!page->tiled && row_bytes * height > LARGE_STRIP)
@@ -245,7 +244,7 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
   else
     page->way = GCONV_TIFF_BLOCKS;
   if (page->way == GCONV_TIFF_BLOCKS && row_bytes * height > MOST_BLOCK)
-    return gconv_tiff_refuse(file, "so large tiles");
+    return gconv_tiff_refuse(file, "tiles of more than a gigabyte");
   gconv_tiff_prepare(file, page);
   uint64_t its_own = page->tiled ? gconv_tiff.TIFFTileRowSize64(file->handle) : gconv_tiff.TIFFScanlineSize64(file->handle);
   if (its_own != row_bytes)
@@ -256,7 +255,7 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
 void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page) {
   if (page->compression == COMPRESSION_JPEG && page->photometric == PHOTOMETRIC_YCBCR && page->way != GCONV_TIFF_COLOURS)
     gconv_tiff.TIFFSetField(file->handle, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
-  if (page->way == GCONV_TIFF_COLOURS) /* without this, libtiff would turn some */
+  if (page->way == GCONV_TIFF_COLOURS) /* without this, libtiff would rotate some images */
     gconv_tiff.TIFFSetField(file->handle, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
 }
 
@@ -286,7 +285,7 @@ static bool read_nodata(const gconv_tiff_file *file, double *value) {
          gconv_nodata_read(text, value);
 }
 
-/* Finds the number of no data, as the image's samples have it. Colours that are converted have none. */
+/* Finds the number that stands for no data, converted as the samples are. Colours that are converted have no such number. */
 static void find_nodata(gconv_tiff_file *file, gconv_tiff_page *page) {
   gconv_image *header = &page->header;
   bool made = page->colour == GCONV_TIFF_PALETTE || page->colour == GCONV_TIFF_CMYK ||

@@ -17,8 +17,7 @@ enum { MOST_UNKNOWN = 256 }; /* the most unknown tags of a directory: at each, l
 
 /* ---- Pages ---- */
 
-/* Counts an image that is no page, by its NewSubfileType: a smaller copy, or a mask, for viewers. Returns false for
- * others. */
+/* Counts the image if its NewSubfileType, `kind`, is a smaller copy or a mask of a page. Returns false for other kinds. */
 static bool count_left_out(gconv_tiff_left_out *left_out, uint32_t kind) {
   left_out->masks += (kind & FILETYPE_MASK) != 0;
   left_out->copies += (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) == FILETYPE_REDUCEDIMAGE;
@@ -50,7 +49,7 @@ static void count_images_below(gconv_tiff_reading *s) {
       s->left_out.others++;
 }
 
-/* Appends "3 masks" or "1 mask" to the text, with a comma between them. */
+/* Appends "3 masks" or "1 mask" to the text, after a comma if there is a text. */
 static void add_count(char text[160], int32_t count, const char *one, const char *many) {
   size_t used = strlen(text);
   if (count > 0)
@@ -115,7 +114,7 @@ static gconv_status no_page(const gconv_tiff_reading *s, int32_t wanted) {
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no page %d: there %s %d", name, wanted, s->page_count == 1 ? "is" : "are",
                       s->page_count);
   return gconv_fail(GCONV_UNSUPPORTED,
-                    "%s: a TIFF of reduced copies alone: its image is where this program does not look (raw photos are so): "
+                    "%s: a TIFF of reduced copies alone: its image is where gconv does not look, as in raw photos: "
                     "convert it first",
                     name);
 }
@@ -153,8 +152,8 @@ static bool opens_for_all(const gconv_tiff_page *page) {
   return page->way != GCONV_TIFF_STORED && page->way != GCONV_TIFF_LINES;
 }
 
-/* Returns the memory that a page takes besides the rows: a band that is held, and a block a thread. Where libtiff decodes
- * line by line, that is a strip of each plane, compressed. */
+/* Returns the memory that a page takes besides the rows: a band that is held, and some blocks per thread. If libtiff decodes
+ * line by line, it is a compressed strip of each plane. */
 static size_t memory_of(const gconv_tiff_reading *s, const gconv_tiff_page *page) {
   size_t row = gconv_image_row_bytes(&page->header), band = row * (size_t)page->height;
   uint64_t raw = page->way == GCONV_TIFF_LINES ? gconv_tiff.TIFFGetStrileByteCount(s->seats[0].file.handle, 0) : 0;
@@ -172,7 +171,7 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
   if (s->reader->member)
     GCONV_TRY(parse_member(s->reader, &wanted));
   for (bool more = true; more && !(found && wanted > 0);) {
-    if (first->file.status != GCONV_OK) /* libtiff goes on where it could not read a value */
+    if (first->file.status != GCONV_OK) /* libtiff continues after a value that it could not read */
       return gconv_tiff_fail(&first->file, "its directories cannot be read");
     if (first->file.unknown > MOST_UNKNOWN)
       return gconv_fail(GCONV_TOO_LARGE,
@@ -265,7 +264,7 @@ gconv_status gconv_tiff_next_page(gconv_reader *reader, bool *more) {
 
 /* ---- Opening ---- */
 
-/* Takes what comes through a pipe into memory, because libtiff goes back and forth. */
+/* Reads all bytes of a pipe into memory, because libtiff seeks. */
 static gconv_status keep_bytes(gconv_tiff_reading *s) {
   const uint64_t a_pixel = 16, more = 64 << 20;
   gconv_reader *reader = s->reader;
@@ -294,8 +293,8 @@ static gconv_status read_icc(const gconv_tiff_reading *s, gconv_reader *reader) 
   return gconv_reader_has_room(reader, size) ? gconv_metadata_set_icc(&reader->header, bytes, size) : GCONV_OK;
 }
 
-/* Returns how many samples a description of ImageJ or tifffile promises; 0: it does not say. Both programs may write one
- * directory for many images, one after the other. */
+/* Returns how many samples a description of ImageJ or tifffile promises; 0: it does not say. Both programs may write only
+ * one directory for many images. */
 static double promised_samples(const gconv_tiff_page *page, const char *text) {
   double samples = 1;
   const char *images = strstr(text, "\nimages=");
@@ -347,7 +346,7 @@ static gconv_status read_metadata(gconv_tiff_reading *s, gconv_reader *reader) {
   return read_icc(s, reader);
 }
 
-/* Returns the bytes that libtiff takes, for each file that it has open, to keep position and size of all strips or tiles. */
+/* Returns the bytes that libtiff takes for the table of strips or tiles, in each thread that has the file open. */
 static size_t table_of(const gconv_tiff_reading *s) {
   return (size_t)s->blocks * 2 * sizeof(uint64_t);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A TIFF that is being read: tiff_read.c opens it and turns its pages, tiff_decode.c decodes their pixels. */
+/* A TIFF that is being read: tiff_read.c opens it and goes from page to page, tiff_decode.c decodes pixels. */
 #pragma once
 
 #include "image/tiff.h"
@@ -37,7 +37,7 @@ typedef struct gconv_tiff_reading {
   int32_t page_count;
   uint64_t blocks, claimed; /* strips and tiles of the pages that were found, and their bytes in the file */
   uint32_t place;           /* a checksum of the first page's place on Earth */
-  bool false_layout;        /* the description promises more images than there are, or than are read */
+  bool false_layout;        /* the description promises more images than the file has, or than are read */
   bool one_of_several;      /* one page was asked for, and there are others */
   bool places_differ;       /* another page has another place */
   size_t page_bytes;        /* memory that reading takes besides the rows, for the page that takes most */
@@ -60,8 +60,8 @@ typedef struct gconv_tiff_reading {
   char error[600];
 } gconv_tiff_reading;
 
-/* Opens the file for this seat if need be, and puts its handle at page s->at; prepared to decode `page` unless that is
- * NULL. */
+/* Opens the file for this seat if it is not open, and moves its handle to page s->at. If `page` is not NULL, prepares to
+ * decode it. */
 gconv_status gconv_tiff_turn_to(gconv_tiff_reading *s, gconv_tiff_seat *its, const gconv_tiff_page *page);
 
 /* Begins to read page number `at`, from its first row on. */

@@ -165,8 +165,8 @@ static void look_up(const gconv_tiff_page *page, const uint8_t *indices, size_t 
 RGB_OF_CMYK(uint8_t, uint32_t, UINT8_MAX, rgb_of_cmyk8)
 RGB_OF_CMYK(uint16_t, uint64_t, UINT16_MAX, rgb_of_cmyk16)
 
-/* Divides colours by alpha, by which they were multiplied. Returns whether some were lost, as they were larger than
- * their alpha (floats: not 0 where alpha is 0). */
+/* Divides colours by alpha. Returns whether some colours were lost: integers larger than their alpha, or floats that are not
+ * 0 where alpha is 0. */
 static bool divide_by_alpha(const gconv_tiff_page *page, void *samples, size_t count) {
   size_t step = page->samples, last = step - 1;
   bool lost = false;

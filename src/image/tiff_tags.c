@@ -8,11 +8,11 @@
 
 /* ---- The table ---- */
 
-/* What becomes of a tag. */
+/* Whether results keep a tag. */
 typedef enum fate {
   LEFT_OUT,  /* left out, and named in a warning */
   OF_FILE,   /* the file's layout, colours, or statistics of samples: results have their own */
-  ELSEWHERE, /* EXIF, XMP, ICC profile, resolution, description: read in other files of this folder */
+  ELSEWHERE, /* EXIF, XMP, ICC profile, resolution, description: other tiff_*.c files read and write them */
   PLACE,     /* kept where width and height stay */
   LAYOUT,    /* kept where the shape stays */
   NUMBER,    /* the number that stands for no data: kept if the result has one */
@@ -172,7 +172,7 @@ static void lose(gconv_reader *reader, unsigned tag, const known_tag *known) {
   gconv_reader_lose(reader, known ? known->name : name);
 }
 
-/* Finds how many bytes the kept values of a directory take at most. Returns false if these are too many. */
+/* Finds how many bytes the tags of a directory that may be kept take. Returns false if these are too many. */
 static bool room_of(const gconv_tiff_origin *from, uint64_t at, size_t entries, size_t *bytes) {
   gconv_tiff_entry e;
   *bytes = sizeof(record) + padded(sizeof(shape));
@@ -201,7 +201,7 @@ uint32_t gconv_tiff_place_sum(const gconv_source *source, uint64_t directory) {
   return sum;
 }
 
-/* Keeps an entry, or says that it is left out. */
+/* Keeps an entry, or reports that it is left out. */
 static void take(gconv_reader *reader, const gconv_tiff_origin *from, const gconv_tiff_entry *e, bool whole, uint8_t *tags,
                  size_t *used) {
   const known_tag *known = find_tag(e->tag);
@@ -209,13 +209,13 @@ static void take(gconv_reader *reader, const gconv_tiff_origin *from, const gcon
     gconv_reader_lose(reader, "the description of axes");
   } else if (whole && is_layout(from, e)) {
     if (!keep(reader, from, e, tags, used))
-      gconv_reader_note(reader, "its description is left out, which is damaged");
+      gconv_reader_note(reader, "its description is damaged and left out");
   } else if (!known || known->fate == LEFT_OUT) {
     lose(reader, e->tag, known);
-  } else if ((known->fate == PLACE || known->fate == LAYOUT) && reader->orientation > 1) { /* it is of the stored image */
+  } else if ((known->fate == PLACE || known->fate == LAYOUT) && reader->orientation > 1) { /* of the stored image */
     lose(reader, e->tag, known);
   } else if (known->fate >= PLACE && !(whole && e->type == known->type && keep(reader, from, e, tags, used))) {
-    gconv_reader_note(reader, "its tag %s is left out, which is damaged", known->name);
+    gconv_reader_note(reader, "its tag %s is damaged and left out", known->name);
   }
 }
 
@@ -284,7 +284,7 @@ static void drop_range(const char *text, char *out) {
   }
 }
 
-/* Returns whether OME's text describes a set of files, of which this is one, and so names the others. */
+/* Returns whether OME's text describes a set of several files, and so names files other than this one. */
 static bool is_of_several_files(const char *text) {
   static const char begin[] = "UUID=\"";
   const char *own = strstr(text, begin);
@@ -301,7 +301,7 @@ static bool is_of_several_files(const char *text) {
   return false;
 }
 
-/* Returns whether tifffile's text has nothing but the shape of the pages. */
+/* Returns whether tifffile's text has only the shape of the pages. */
 static bool is_shape_alone(const char *text) {
   return text[0] == '{' && strchr(text, ':') == strrchr(text, ':');
 }
@@ -363,8 +363,8 @@ typedef struct writing {
   const gconv_image *header;
   const shape *its;
   bool first, same_size, same_shape;
-  bool place, layout, number; /* whether such tags are left out */
-  const char *nodata;         /* the number of no data, as the file had it */
+  bool place, layout, number; /* whether tags of this fate are left out */
+  const char *nodata;         /* the number that stands for no data, as the input file had it; NULL: none */
 } writing;
 
 /* Sets the tag of a record. *description becomes true if it was the description. */
@@ -399,8 +399,7 @@ static void tell(const gconv_tiff_file *file, const writing *w) {
                     "pages than the result has, or of a set of files",
                     file->name);
   if (w->number)
-    gconv_warn_once("no data left out", "%s: the result does not name no data, as the input does: '%.30s'", file->name,
-                    w->nodata);
+    gconv_warn_once("no data left out", "%s: the input's number for no data, '%.30s', is left out", file->name, w->nodata);
 }
 
 gconv_status gconv_tiff_write_tags(gconv_tiff_file *file, const gconv_image *header, bool first, bool *description) {

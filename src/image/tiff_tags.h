@@ -12,8 +12,8 @@
 #include "image/directory.h"
 #include "image/tiff.h"
 
-/* Reads the tags of the page whose directory is at this position into the header's tags, and names tags that are left out.
- * `pages`: how many pages have the same place on Earth. `described`: a description of the layout, if any, is right. */
+/* Reads the tags of the page whose directory is at this position into the header's tags, and reports tags that are left out.
+ * `pages`: how many pages have the same place on Earth. `described`: a description of the layout is right, if any. */
 gconv_status gconv_tiff_read_tags(gconv_reader *reader, const gconv_source *source, uint64_t directory, int32_t pages,
                                   bool described);
 

@@ -143,7 +143,7 @@ static uint64_t page_bytes(const state *s) {
 
 /* Returns whether the file may be too large for classic TIFF, which has offsets of 32 bits. */
 static bool needs_big(const state *s) {
-  enum { PAGES = 64 }; /* room for at least so many, if their number is not known */
+  enum { PAGES = 64 }; /* if the number of pages is not known, there is room for at least this many */
   int32_t frames = s->writer->header->frames;
   return page_bytes(s) > UINT32_MAX / (uint64_t)(s->writer->grows && frames < PAGES ? PAGES : frames);
 }
@@ -218,12 +218,12 @@ static gconv_status check_compression(const gconv_writer *writer, uint16_t compr
   if (compression == COMPRESSION_NONE || compression == COMPRESSION_ADOBE_DEFLATE ||
       gconv_tiff.TIFFIsCODECConfigured(compression))
     return GCONV_OK;
-  return gconv_fail(GCONV_UNSUPPORTED, "%s: this libtiff does not compress so: choose --tiff-compression deflate",
+  return gconv_fail(GCONV_UNSUPPORTED, "%s: this libtiff does not have that compression: choose --tiff-compression deflate",
                     writer->name);
 }
 
-/* The file is made in memory if it goes to a pipe, where libtiff cannot go back. Old and new memory exist together as the
- * memory grows: hence the factor 2. */
+/* A file for a pipe is made in memory, because libtiff seeks. While this memory grows, the old and the new memory exist
+ * together: hence the factor 2. */
 double gconv_tiff_held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   return how & GCONV_TO_PIPE ? 2 * header->frames * gconv_image_frame_bytes(header) : 0;
 }
@@ -256,8 +256,8 @@ gconv_status gconv_tiff_start(gconv_writer *writer) {
 TAKE_DIFFERENCES(uint8_t, differ_u8)
 TAKE_DIFFERENCES(uint16_t, differ_u16)
 
-/* Makes a row of the first bytes of all floats, which have the sign, then all second bytes and so on. Of this row, stores
- * the difference of each byte from the one `step` before. `spare` has room for a row. */
+/* Does the predictor of floats: `spare` becomes the first bytes of all floats, which have the sign, then all second bytes
+ * and so on; `out` becomes the difference of each of these bytes from the one `step` before. `spare` has room for a row. */
 static void differ_floats(const uint8_t *row, size_t count, size_t step, uint8_t *spare, uint8_t *out) {
   for (size_t i = 0; i < count; i++)
     for (size_t byte = 0; byte < 4; byte++)
@@ -331,8 +331,8 @@ static gconv_status make_held(state *s) {
   return GCONV_OK;
 }
 
-/* Sets *joined to the rows without gaps. If there are gaps, or libtiff compresses the rows, which changes them, this is a
- * copy in s->held, which has no other rows then. */
+/* Sets *joined to the rows without gaps between them. If there are gaps, or libtiff compresses the rows (and so changes
+ * them), this is a copy in s->held, which holds no other rows at that time. */
 static gconv_status join(state *s, const uint8_t *rows, size_t stride, int32_t count, const uint8_t **joined) {
   bool stored = s->writer->options->tiff_compression == GCONV_TIFF_NONE;
   *joined = rows;
@@ -385,7 +385,7 @@ static gconv_status end_page(state *s) {
   return s->page < s->writer->header->frames ? set_tags(s) : GCONV_OK;
 }
 
-/* Writes some of the rows, all of one page; *taken says how many. */
+/* Writes or holds some of the rows, not beyond the end of the page; *taken says how many. */
 static gconv_status write_some(state *s, const uint8_t *rows, size_t stride, int32_t count, int32_t *taken) {
   int32_t height = s->writer->header->height, left = height - s->row - s->held_rows;
   *taken = count >= left ? left : count / s->strip_rows * s->strip_rows;
@@ -434,7 +434,7 @@ int32_t gconv_tiff_row_step(const gconv_writer *writer) {
   return ((const state *)writer->state)->strip_rows;
 }
 
-/* Writes what was made in memory. */
+/* Writes the file if it was made in memory. */
 gconv_status gconv_tiff_finish(gconv_writer *writer) {
   const state *s = writer->state;
   return s->file.sink ? GCONV_OK : gconv_sink_write(writer->sink, s->file.memory, (size_t)s->file.end);

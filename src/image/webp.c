@@ -223,8 +223,7 @@ static gconv_status read_all(gconv_reader *reader, uint8_t *rows, size_t row_byt
   return read ? GCONV_OK : damaged(reader, "its pixels cannot be decoded");
 }
 
-/* Gives libwebp parts of the file, each of which it decodes at once, until `wanted` rows are there. If all rows are wanted,
- * it gets the whole file. */
+/* Gives libwebp the file part by part until it has decoded `wanted` rows. If all rows are wanted, it gets the whole file. */
 static gconv_status decode_to(gconv_reader *reader, int32_t wanted) {
   enum { PARTS = 32 };
   reading *r = reader->state;
@@ -282,8 +281,8 @@ static gconv_status start(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* Returns the memory for the rows, for libwebp's picture of them, and for its work. The figures are the most measured, for
- * noise. Alpha is coded without loss. */
+/* Returns the memory for the rows, for libwebp's picture of them, and for its work. The figures are the largest measured,
+ * with images of noise. Alpha is coded without loss. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   enum { HIGH_QUALITY = 90 };
   const double lossless = 38, high = 29, lossy = 22; /* bytes a pixel */
@@ -291,7 +290,7 @@ static double held_bytes(const gconv_image *header, const gconv_write_options *o
   return pixel * header->width * header->height;
 }
 
-/* WebP has colours: grey becomes RGB. */
+/* WebP has no grey images: grey becomes RGB. */
 static void copy_row(const uint8_t *row, size_t width, int32_t channels, uint8_t *out) {
   if (channels >= 3) {
     memcpy(out, row, width * (size_t)channels);
