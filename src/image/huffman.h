@@ -15,7 +15,7 @@ enum { GCONV_HUFFMAN_SYMBOLS = 286, GCONV_HUFFMAN_LONGEST = 15 };
  * limits it. The sum of all counts is below 2^32. */
 void gconv_huffman_lengths(const uint32_t *counts, int symbols, int longest, uint8_t *lengths);
 
-/* Finds the canonical codes of these lengths, with bits reversed, as deflate writes them. */
+/* Finds the canonical codes of these lengths. Their bits are reversed, as deflate writes them. */
 void gconv_huffman_codes(const uint8_t *lengths, int symbols, uint16_t *codes);
 
 /* ---- Steps of a single thread, on the host and in CUDA. In CUDA, the threads of a block share the other steps. ---- */
@@ -52,9 +52,9 @@ GCONV_BOTH void gconv_huffman_build(gconv_huffman_room *room, int used) {
     room->depths[i] = room->depths[room->parents[used + i]] + 1;
 }
 
-/* Shortens codes longer than `longest` to that length, then repairs the code. `excess` says by how many codes of this length
- * Kraft's sum is above 1. When a code of the next shorter length becomes one bit longer, another code fits beside it, which
- * frees one place. */
+/* Shortens codes longer than `longest` to that length, then repairs the code: Kraft's sum is above 1 by `excess` codes of
+ * length `longest`. Each turn makes a shorter code one bit longer. The place beside it takes a code of length `longest`, so
+ * the excess falls by one. */
 GCONV_BOTH void gconv_huffman_limit_lengths(int *of_length, int deepest, int longest) {
   for (int i = longest + 1; i <= deepest; i++) {
     of_length[longest] += of_length[i];

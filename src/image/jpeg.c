@@ -114,7 +114,7 @@ static int64_t count_pictures(const uint8_t *bytes, size_t size) {
   return 1;
 }
 
-/* Photoshop's resource 0x0404: captions, credits. */
+/* Returns whether the segment has IPTC (captions, credits): Photoshop's resource 0x0404. */
 static bool has_iptc(jpeg_saved_marker_ptr marker) {
   static const char resource[] = {'8', 'B', 'I', 'M', 4, 4};
   return marker->marker == PHOTOSHOP_MARKER && memmem(marker->data, marker->data_length, resource, sizeof resource);
@@ -132,7 +132,7 @@ static void lose_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker) {
     gconv_reader_lose(reader, name);
 }
 
-/* EXIF and XMP that do not fit into one segment go on in others, in ways that few programs know. They are left out. */
+/* EXIF and XMP that do not fit into a segment continue in others, in ways that few programs know: these are left out. */
 static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker, size_t *left_out) {
   size_t size = marker->data_length;
   gconv_image *header = &reader->header;

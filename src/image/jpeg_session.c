@@ -34,9 +34,9 @@ static _Noreturn void on_error(j_common_ptr info) {
                                       session->reader ? "damaged" : "cannot be written as", text));
 }
 
-/* Negative levels are warnings. After a warning listed in `fatal`, libjpeg would continue with grey or shifted blocks: for
- * us, half an image is an error. After other warnings, pixels may be wrong, too: the first of these is kept, and given when
- * the file was read. */
+/* Negative levels are warnings. After a warning listed in `fatal`, libjpeg would continue with grey or shifted blocks:
+ * here, half an image is an error. After other warnings, pixels may be wrong, too: the first of these warnings is kept, and
+ * given when the file is closed. */
 static void on_message(j_common_ptr info, int level) {
   static const int fatal[] = {JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_JPEG_EOF, JWRN_MUST_RESYNC, JWRN_ARITH_BAD_CODE};
   jpeg_session *session = (jpeg_session *)info->err;

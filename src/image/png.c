@@ -2,8 +2,8 @@
 /*
  * Reads PNG of every colour type and depth, by libpng; png_write.c writes PNG.
  *
- * Several images may lie one after the other, as programs write them to pipes: each is a file of its own. They are read one
- * by one, and must have the shape of the first. Only the metadata of the first are kept.
+ * A source may have several PNG files one after the other, as programs write them to pipes. They are read one by one, and
+ * must have the shape of the first. Only the metadata of the first are kept.
  *
  * libpng reports failures by longjmp(). So that no local variable lives across a jump, every call of libpng is made in a
  * step: a function that has all it needs in its session. Every jump ends in run().
@@ -22,8 +22,8 @@
 enum { SRGB_GAMMA = 45455, SLACK = 1000 }; /* in 100,000ths, as files have them */
 enum {
   MOST_CHUNK = GCONV_MOST_METADATA, /* bytes that libpng may take for a chunk; ICC profiles of printers have up to 4 MB */
-  MOST_EXPANSION = 1032,            /* zlib makes at most so many bytes of a byte: it limits the profile of a small file */
-  LIBPNG_BYTES = 64 << 10           /* the most that libpng or zlib allocates at once for its own use */
+  MOST_EXPANSION = 1032,  /* zlib inflates a byte to at most this many: this bounds the ICC profile of a small file */
+  LIBPNG_BYTES = 64 << 10 /* the most that libpng or zlib allocates at once for its own use */
 };
 
 typedef struct png_session {
@@ -45,8 +45,8 @@ typedef struct png_session {
   uint64_t begin;     /* position of the current image in the source */
   uint64_t end;       /* in a file: the position after the current image; 0: not known */
   bool interlaced;
-  uint8_t head[8];            /* the last 8 bytes that libpng read at once: in the end, the head of the first IDAT chunk */
-  bool plain;                 /* rows are the same in the file, but for the order of bytes */
+  uint8_t head[8];            /* the last 8 bytes that libpng read at once: after read_info(), the head of the first IDAT */
+  bool plain;                 /* rows are in the file as in memory, except for the byte order */
   gconv_png_inflate *inflate; /* reads the rows; NULL: libpng does */
   bool again;                 /* libpng reads the file a second time, because `inflate` found something irregular */
   bool rows_begun;
@@ -85,7 +85,7 @@ static void on_warning(png_structp png, png_const_charp text) {
   png_session *session = png_get_error_ptr(png);
   if (strncmp(text, "iCCP: ", 6) == 0)
     snprintf(session->icc_fault, sizeof session->icc_fault, "%s", text + 6);
-  if (session->again && !session->rows_begun) /* it was said before */
+  if (session->again && !session->rows_begun) /* the first reading has given this warning */
     return;
   if (strncmp(text, "tRNS: ", 6) == 0)
     gconv_reader_note(session->reader, "its transparency (tRNS) is damaged: %s", text + 6);
@@ -155,7 +155,7 @@ static void read_metadata(png_session *session) {
     gconv_reader_note(session->reader, "its ICC profile is left out: %s", session->icc_fault);
 }
 
-/* Returns the most memory that a chunk of this file can need. A chunk may promise any length, and libpng clears so much. */
+/* Returns the most memory that a chunk of this file can need. A chunk may promise any length: libpng would clear it all. */
 static size_t most_of_chunk(const gconv_source *source) {
   uint64_t most = source->size < MOST_CHUNK / MOST_EXPANSION ? LIBPNG_BYTES + source->size * MOST_EXPANSION : MOST_CHUNK;
   return most < MOST_CHUNK ? (size_t)most : MOST_CHUNK;
@@ -211,8 +211,8 @@ static void read_info(png_session *session) {
   session->most = SIZE_MAX;
 }
 
-/* Sets the header to what rows will be after the transformations of start_rows(). Only IHDR and tRNS matter. libpng could
- * tell, but would allocate rows. */
+/* Sets the header to what rows will be after the transformations of start_rows(). Only IHDR and tRNS matter. libpng knows
+ * the result only after it has allocated rows. */
 static void read_header(png_session *session) {
   gconv_image *header = &session->header;
   read_info(session);
@@ -287,10 +287,9 @@ static void warn_of_colours(const png_session *session) {
     return;
   if (session->has_code) {
     if (memcmp(session->code, srgb, sizeof srgb) != 0)
-      gconv_warn(
-          "%s: its colours, of cICP %d/%d/%d, are neither converted nor is that kept: viewers will take the result for "
-          "sRGB, which is 1/13/0",
-          reader->source->name, session->code[0], session->code[1], session->code[2]);
+      gconv_warn("%s: its colours (cICP %d/%d/%d) are not converted, and cICP is not kept: viewers will take the result for "
+                 "sRGB, which is 1/13/0",
+                 reader->source->name, session->code[0], session->code[1], session->code[2]);
     return;
   }
   if (png_get_sRGB(session->png, session->info, &intent))
@@ -348,8 +347,8 @@ static void start_rows(png_session *session) {
     png_error(session->png, "rows of an unexpected size");
 }
 
-/* Reads what follows the pixels, so that a file that is cut there is refused. With `info`, libpng hands chunks over; a file
- * that can go back does not need this. */
+/* Reads what follows the pixels, so that a file that is cut there is refused. With `info`, libpng passes the chunks to
+ * take_chunk(). Sources that can rewind do not need this: gconv_png_look_ahead() has read these chunks. */
 static void read_end(png_session *session) {
   png_read_end(session->png, gconv_source_can_rewind(session->reader->source) ? NULL : session->info);
 }

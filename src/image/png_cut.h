@@ -31,12 +31,12 @@ enum {
 
 /* ---- Finding matches ---- */
 
-/* Returns the distance of the bytes of a line where matches are looked for: a pixel, or two if a pixel is a byte. */
+/* Returns how many bytes apart the positions are at which matches are looked for: a pixel, or two if a pixel is a byte. */
 GCONV_BOTH uint32_t step_of(size_t pixel) {
   return pixel > 1 ? (uint32_t)pixel : 2;
 }
 
-/* Returns how many bytes a match has at least. The hash is made of as many. */
+/* Returns the length of the shortest match. The hash is made of as many bytes. */
 GCONV_BOTH uint32_t unit_of(size_t pixel) {
   return pixel > 2 ? (uint32_t)pixel : 4;
 }
@@ -104,8 +104,8 @@ GCONV_BOTH uint32_t entry_of(uint64_t pixel, size_t at, uint32_t *slot) {
 }
 
 /* Returns how many bytes before `at` the slot has probably seen this entry's pixel; 0, or more than the window: it has not
- * seen it. Stores the entry in the slot. Reads no other memory: the branch that follows, often mispredicted, would wait for
- * it. */
+ * seen it. Stores the entry in the slot. Reads no other memory, as the branch of the caller, which is often mispredicted,
+ * would wait for it. */
 GCONV_BOTH size_t look_up_slot(uint64_t *slot, size_t at, uint32_t entry) {
   uint64_t seen = *slot;
   uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);

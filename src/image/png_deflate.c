@@ -74,7 +74,7 @@ GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines
           literals = at += length;
           continue;
         }
-        if (length >= unit) { /* a constant: code need not wait for it if the branch is predicted */
+        if (length >= unit) { /* `unit` is a constant, so code after a predicted branch need not wait for `length` */
           add_match(deflater, at - literals, unit, distance);
           literals = at += unit;
           continue;
@@ -326,7 +326,7 @@ static void put_stored(const uint8_t *bytes, size_t size, bool last, bit_writer 
   } while (size > 0);
 }
 
-/* Puts a block with codes; or stored, if that is shorter. */
+/* Puts a block: with codes, or stored if that is shorter. */
 static void put_block(gconv_png_deflater *deflater, const uint8_t *bytes, size_t size, bool last, bit_writer *writer) {
   const bit_writer before = *writer;
   uint64_t bits = make_lengths(deflater);

@@ -97,7 +97,7 @@ static size_t deflate_by_zlib(z_stream *stream, const gconv_png_lines *lines, bo
 }
 
 /* Our own deflate knows pixels, and makes some photos smaller than zlib at any level. So users who ask for a level get the
- * smaller of both results. zlib writes over ours; if its result is not smaller, ours is made once more, which is fast. */
+ * smaller of both results. zlib's result overwrites ours. If it is not smaller, ours is made once more, which is fast. */
 static size_t deflate_lines(gconv_png_strip_encoder *encoder, const gconv_png_lines *lines, bool last, uint8_t *out) {
   if (encoder->shape.level == 0)
     return deflate_by_zlib(&encoder->zlib, lines, last, out, encoder->zlib_room);

@@ -15,7 +15,7 @@ typedef struct gconv_png_shape {
 
 /* The rows of a strip. */
 typedef struct gconv_png_rows {
-  const uint8_t *rows, *above; /* the rows; the row above the first: above the image, zeros */
+  const uint8_t *rows, *above; /* the rows; the row above them, zeros at the top of the image */
   size_t stride, count;        /* bytes from row to row; number of rows */
   bool first, last;            /* whether this is the first or the last strip of the image */
 } gconv_png_rows;

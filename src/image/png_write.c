@@ -25,7 +25,7 @@ enum {
   SLOTS_PER_THREAD = 2,     /* one is worked on, one waits for its turn to be written */
 };
 
-/* A strip on its way. */
+/* A strip that is compressed, or waits to be written. */
 struct slot {
   uint8_t *chunk; /* the whole IDAT */
   size_t chunk_bytes, line_bytes;
@@ -93,7 +93,7 @@ static bool wait_for_slot(struct state *state, size_t turn) {
   return go;
 }
 
-/* Writes the next strip in order. Called with the lock, which it gives away while it writes. */
+/* Writes the next strip in order. Called with the lock held, and releases it while it writes. */
 static void write_strip(struct state *state, struct slot *slot) {
   pthread_mutex_unlock(&state->lock);
   gconv_status status = gconv_sink_write(state->writer->sink, slot->chunk, slot->chunk_bytes);
@@ -130,7 +130,7 @@ static void do_strip(void *context, size_t turn, int thread) {
   hand_in(state, slot);
 }
 
-/* Compresses and writes rows, which begin at a strip and end with one. */
+/* Compresses and writes rows. They begin where a strip begins, and end where one ends. */
 static gconv_status write_strips(struct state *state, const uint8_t *rows, size_t stride, size_t count) {
   size_t strips = (count - 1) / state->shape.strip_rows + 1;
   state->rows = rows;
@@ -163,8 +163,7 @@ static gconv_status find_threads(struct state *state) {
   return threads > 1 ? gconv_threads_create(threads, &state->pool) : GCONV_OK;
 }
 
-/* Makes threads and memory for compressing, before the first row that is compressed here. If all chunks come from elsewhere,
- * there is no such row. */
+/* Makes threads and memory for compressing. Called only when rows come as samples: a GPU may make all chunks. */
 static gconv_status prepare_to_compress(struct state *state) {
   if (state->slots)
     return GCONV_OK;
@@ -276,7 +275,7 @@ gconv_status gconv_png_start(gconv_writer *writer) {
 
 /* ---- Rows ---- */
 
-/* Adds copies of rows to the held ones; returns how many. */
+/* Copies rows to those held, as many as there is room for. Returns how many. */
 static size_t hold(struct state *state, const uint8_t *rows, size_t stride, size_t count) {
   size_t room = state->held_room - state->held_rows, taken = count < room ? count : room;
   for (size_t i = 0; i < taken; i++)
@@ -285,8 +284,8 @@ static size_t hold(struct state *state, const uint8_t *rows, size_t stride, size
   return taken;
 }
 
-/* Compresses whole strips, and the last one, from where they are. Other rows wait in a copy until there are enough to keep
- * all threads busy. */
+/* Compresses whole strips, and the last strip, without a copy. Other rows are copied, and wait until there are enough to
+ * keep all threads busy. */
 gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t stride, int32_t row_count) {
   struct state *state = writer->state;
   const uint8_t *next = rows;
@@ -312,7 +311,7 @@ gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t
   return GCONV_OK;
 }
 
-/* Writes chunks that were made elsewhere as they are. Their last row is not known: if samples follow, it is part->above. */
+/* Writes chunks that a GPU made as they are. Their last row is not known: samples that follow bring it in part->above. */
 gconv_status gconv_png_write_part(gconv_writer *writer, const gconv_part *part) {
   struct state *state = writer->state;
   if (part->samples) {
@@ -324,7 +323,7 @@ gconv_status gconv_png_write_part(gconv_writer *writer, const gconv_part *part) 
     state->held_rows = 0;
   }
   if (state->shape.level != GCONV_PNG_FAST_LEVEL || state->held_rows > 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: only whole strips of level %d are made elsewhere", writer->name,
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: takes chunks only of whole strips of level %d", writer->name,
                       GCONV_PNG_FAST_LEVEL);
   GCONV_TRY(gconv_sink_write(writer->sink, part->bytes, part->size));
   if (part->count > 0)
