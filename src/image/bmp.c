@@ -16,7 +16,7 @@ typedef struct bmp_state {
 } bmp_state;
 
 static bool sniff(const uint8_t *bytes, size_t size) {
-  if (size < FILE_HEADER + 4 && size < 16)
+  if (size < FILE_HEADER + 2)
     return false;
   const uint64_t length = gconv_bytes_number(bytes + FILE_HEADER, 2, false);
   return bytes[0] == 'B' && bytes[1] == 'M' && (length == CORE || (length >= 40 && length <= MOST_HEADER));
@@ -50,7 +50,7 @@ static gconv_status take_masks(const gconv_reader *reader, bmp_state *state, con
   for (size_t c = 0; c < 4; c++) {
     const uint32_t mask = state->masks[c], least = mask & -mask, ends = least ? mask / least + 1 : 0;
     if ((mask == 0 && c < 3) || (ends & (ends - 1)) != 0)
-      return gconv_fail(GCONV_BAD_FILE, "%s: its mask of colour %d is no row of bits", reader->source->name, (int)c + 1);
+      return gconv_fail(GCONV_BAD_FILE, "%s: its mask for colour %d has gaps, or is 0", reader->source->name, (int)c + 1);
   }
   return GCONV_OK;
 }
@@ -90,7 +90,7 @@ static gconv_status open_bmp(gconv_reader *reader) {
   GCONV_TRY(gconv_source_read_exactly(reader->source, head, sizeof head, "its header"));
   const uint32_t length = u32(head + FILE_HEADER), begin = u32(head + 10);
   if (length != CORE && (length < 40 || length > MOST_HEADER))
-    return gconv_fail(GCONV_BAD_FILE, "%s: a header of %u bytes is of no BMP that is known", reader->source->name,
+    return gconv_fail(GCONV_BAD_FILE, "%s: no known kind of BMP has a header of %u bytes", reader->source->name,
                       (unsigned)length);
   GCONV_TRY(gconv_source_read_exactly(reader->source, dib + 4, length - 4, "its header"));
   const bool core = length == CORE;
@@ -170,7 +170,7 @@ static void close_bmp(gconv_reader *reader) {
 const gconv_format gconv_format_bmp = {
     .info = {.name = "bmp",
              .extensions = "bmp dib",
-             .help = "BMP of Windows, without run lengths; it is read",
+             .help = "BMP of Windows, without run lengths; only read",
              .reads = true},
     .sniff = sniff,
     .open = open_bmp,

@@ -241,7 +241,7 @@ void gconv_colour_to_float_row(gconv_type type, const void *in, float *out, size
   }
 }
 
-/* Rounds 0 .. white to the nearest level. The comparisons are false for NaN, which so becomes 0. From 2^23 on, floats have
+/* Rounds 0 .. white to the nearest level. The comparisons are false for NaN, so NaN becomes 0. From 2^23 on, floats have
  * no fractions: adding 2^23 rounds to nearest even, as the processor does in its default mode. */
 static inline float level_of(float value, float white) {
   float scaled = value * white;

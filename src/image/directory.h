@@ -14,7 +14,7 @@ enum {
   GCONV_TIFF_RATIONAL = 5,
   GCONV_TIFF_SIGNED_RATIONAL = 10,
   GCONV_TIFF_DOUBLE = 12,
-  GCONV_TIFF_TYPES_OF_EXIF = 14, /* smaller numbers are allowed in EXIF */
+  GCONV_TIFF_TYPES_OF_EXIF = 14, /* EXIF has only the types below this number */
   GCONV_TIFF_TYPES = 19
 };
 

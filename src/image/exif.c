@@ -33,7 +33,7 @@ typedef struct directory {
 } directory;
 
 enum { MOST_DIRECTORIES = 4 }; /* main, camera, GPS, interoperability */
-enum { MOST_OVERLAP = 8 };     /* all values together may have so many times the bytes of the block */
+enum { MOST_OVERLAP = 8 };     /* all values together have at most this many times the bytes of the block */
 
 typedef struct block {
   const uint8_t *bytes;
@@ -46,8 +46,7 @@ typedef struct block {
   directory found[MOST_DIRECTORIES]; /* the main one first */
   size_t count;
   gconv_exif *exif;
-  size_t
-      resolution[2]; /* where the entries of the resolutions across and down are in the main directory; 0: there is none */
+  size_t resolution[2]; /* positions of the main directory's entries for the resolutions in x and y; 0: there is none */
 } block;
 
 /* ---- Numbers ---- */
@@ -87,7 +86,7 @@ static bool names_pixels(unsigned tag) {
 
 /* ---- Directories ---- */
 
-/* Adds the directory at `at` to those found. Returns false if it lies outside the block, or on one that was found. */
+/* Adds the directory at `at` to those found. Returns false if it lies outside the block, or overlaps one that was found. */
 static bool add_directory(block *b, size_t at) {
   if (b->count == MOST_DIRECTORIES || at < HEADER_BYTES || at > b->size || b->size - at < COUNT_BYTES)
     return false;
@@ -107,7 +106,7 @@ static bool add_directory(block *b, size_t at) {
   return true;
 }
 
-/* Adds the directory to which an entry of directory `i` leads, if it has one. */
+/* Adds the directory to which the entry for `tag` in directory `i` leads, if there is such an entry. */
 static void follow(block *b, size_t i, unsigned tag) {
   gconv_tiff_entry e;
   if (find_entry(b, &b->found[i], tag, GCONV_TIFF_LONG, &e))
@@ -204,14 +203,14 @@ static void copy_values(block *b, const directory *d) {
   }
 }
 
-/* Writes entry `e` to `to`, changed for the upright image: width and height, and their resolutions, may change places. */
+/* Writes entry `e` to `to`. The orientation becomes 1. If the image is transposed, its resolutions change places. */
 static void copy_entry(const block *b, const directory *d, const gconv_tiff_entry *e, uint8_t *to) {
-  bool main = d == &b->found[0], turned = b->exif->orientation >= 5;
+  bool main = d == &b->found[0], swapped = b->exif->orientation >= 5;
   memcpy(to, b->bytes + e->at, ENTRY_BYTES);
   if (main && e->tag == TAG_ORIENTATION)
     gconv_put_number(to + 8, 1, 2, b->big_endian);
   size_t other = e->tag == TAG_X_RESOLUTION ? b->resolution[1] : e->tag == TAG_Y_RESOLUTION ? b->resolution[0] : 0;
-  if (main && turned && other && e->type == GCONV_TIFF_RATIONAL && e->bytes == gconv_tiff_type_bytes[GCONV_TIFF_RATIONAL])
+  if (main && swapped && other && e->type == GCONV_TIFF_RATIONAL && e->bytes == gconv_tiff_type_bytes[GCONV_TIFF_RATIONAL])
     memcpy(to + 8, b->bytes + other + 8, INLINE_BYTES);
 }
 

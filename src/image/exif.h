@@ -3,8 +3,8 @@
  * Reads EXIF as files hold it: a block laid out like a TIFF file, from "II" or "MM" on. It has directories of entries: the
  * main directory, and others for the camera, GPS, interoperability and a thumbnail.
  *
- * The block may be damaged, so it is read with checks. Copies stand at their old positions in the block: the notes of
- * cameras hold such positions, so nothing may move.
+ * The block may be damaged, so it is read with checks. In a copy of the block, every value keeps its position: cameras'
+ * own notes (MakerNote) hold such positions.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FITS, of astronomy: units of a header, cards of 80 letters in blocks of 2880 bytes, and numbers, the first row first. This
- * reader knows the images of any unit: numbers of all types, BSCALE, BZERO and BLANK; the third axis and those after it are
- * frames. The first row of the file is the first row of the image, as in arrays of astropy; viewers draw it at the bottom.
+ * FITS, of astronomy. A file has units: a header (cards of 80 letters, in blocks of 2880 bytes), then numbers. The image of
+ * any unit is read: numbers of all types, BSCALE, BZERO and BLANK. The third axis and those after it are frames. The first
+ * row of the file is the first row of the image, as in arrays of astropy; viewers draw it at the bottom.
  */
 #include "base/nodata.h"
 #include "image/fits_cards.h"
@@ -26,9 +26,9 @@ typedef struct fits_state {
 
 /* What a header says. */
 typedef struct unit {
-  bool extension, is_image, is_table; /* is_table: a table of bytes, which may hold a compressed image */
+  bool extension, is_image, is_table; /* is_table: a binary table, which may hold a compressed image */
   bool compressed;
-  int bits, axes, found;  /* found: axes whose length was read; their cards come in order, and once */
+  int bits, axes, found;  /* found: how many axes have a length so far; their cards come in order, and once */
   size_t points;          /* the product of the axes */
   uint64_t other, groups; /* PCOUNT, GCOUNT */
   int32_t width, height, frames;
@@ -302,7 +302,7 @@ static gconv_status start(gconv_writer *writer) {
   return fill_block(writer, gconv_sink_position(writer->sink), ' ');
 }
 
-/* Writes samples of the host, which are changed. */
+/* Writes samples. Changes them in place to the numbers of the file. */
 static gconv_status put_samples(gconv_writer *writer, uint8_t *samples, size_t count) {
   const gconv_type type = writer->header->type;
   const size_t bytes = gconv_type_bytes(type);
@@ -315,7 +315,7 @@ static gconv_status put_samples(gconv_writer *writer, uint8_t *samples, size_t c
   return gconv_sink_write(writer->sink, samples, count * bytes);
 }
 
-/* Puts a row's colours into the planes of the frame, which is written with its last row. */
+/* Separates a row of pixels into the planes of the frame. Writes the frame after its last row. */
 static gconv_status put_colours(gconv_writer *writer, const uint8_t *row) {
   const gconv_image *image = writer->header;
   fits_state *state = writer->state;

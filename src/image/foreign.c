@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recognises files that are not read here. Says what kind each is, and which command converts it to a file that is read. The
- * command keeps all that the file has: 16 bits, and values brighter than white. */
+/* Recognises files of kinds that gconv does not read. Says what kind a file is, and which command converts it to one that is
+ * read. The command keeps all that the file has: 16 bits, and values brighter than white. */
 #include "image/format.h"
 
 #include <string.h>

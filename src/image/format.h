@@ -38,7 +38,7 @@ typedef struct gconv_reader {
   int orientation;   /* 1 to 8, as in EXIF; 1: upright. open() may set it, if the format has an orientation of its own; else
                         gconv_reader_open() takes it from EXIF or XMP. It is applied after the rows are read */
   size_t comment_bytes;  /* length of header.comment, kept for gconv_metadata_add_comment() */
-  char note[480];        /* what of the file is damaged or left out; a warning says so in the end; "": nothing */
+  char note[480];        /* what is damaged in the file, or left out: gconv_reader_close() warns of it; "": nothing */
   char lost[200];        /* names of metadata that no image has a place for: gconv_reader_lose(); "": there are none */
   const char *obstacle;  /* set by open() of JPEG: why GPUs do not decode the file: "it is progressive"; NULL: they do */
   gconv_threads *shared; /* NULL, or threads: one of them reads the rows; set after gconv_reader_open() */
@@ -105,7 +105,7 @@ struct gconv_format {
   bool members; /* open() goes to the image that reader->member names; false: members are refused */
   bool number;  /* start() does better if it knows whether one frame comes or several */
   int metadata; /* GCONV_HOLDS_...: what start() writes. All other metadata, and an ICC profile that does not fit the
-                   colours, are removed from the header before */
+                   colours, are removed from the header before start() */
   /* threads: write_rows() spreads its work over the shared threads; false: it is called on one of them. reads_on_threads
    * says the same of read_rows(). */
   bool threads, reads_on_threads;
@@ -172,8 +172,8 @@ const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size);
 /* Writes the names of all formats into text[0 .. size), for messages: "png, jpeg, ...". */
 void gconv_formats_list(char *text, size_t size);
 
-/* Fails for a file whose format is not read here. The text says which kind of file it is, and how to convert it. `bytes` are
- * the first GCONV_FOREIGN_BYTES of the file, or all if it has fewer. */
+/* Fails for a file that no format reads. The text says which kind of file it is, and how to convert it. `bytes` are the
+ * first GCONV_FOREIGN_BYTES of the file, or all if it has fewer. */
 enum { GCONV_FOREIGN_BYTES = 352 }; /* the last mark is NIfTI's, at byte 344 */
 gconv_status gconv_fail_unknown(const char *name, const uint8_t *bytes, size_t size);
 
@@ -187,7 +187,7 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
  * complete. After a failure, nothing is read any more. */
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 
-/* Fails with GCONV_TOO_LARGE if all frames together are more than `max_pixels`, with GCONV_UNSUPPORTED if they differ. */
+/* Fails with GCONV_TOO_LARGE if all frames together have more than `max_pixels`, GCONV_UNSUPPORTED if frames differ. */
 gconv_status gconv_reader_check_whole(const gconv_reader *reader);
 
 /* Fails with GCONV_TOO_LARGE if `frames` frames have more pixels than pictures in a file of this size can have: a few
@@ -202,10 +202,10 @@ gconv_status gconv_reader_next(gconv_reader *reader, bool *more);
  * number from 0. GCONV_BAD_ARGUMENT if there is no such image. */
 gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count, int64_t *index);
 
-/* For formats whose images may lie one after the other: looks at what follows an image that ends at position `end` of a
- * file. Sets reader->open_ended if it is another image, by `sniff`, else reader->foreign, unless it is blank. */
+/* For formats whose images may lie one after the other: looks at the bytes from position `end` of a file on, where an image
+ * ends. Sets reader->open_ended if `sniff` takes them for another image; else reader->foreign, unless they are blank. */
 gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (*sniff)(const uint8_t *bytes, size_t size));
-/* For formats of one image, which these bytes follow. Adds a note if they are another image; sets reader->foreign if they
+/* For formats of one image: `bytes` follow the image. Adds a note if they are another image; sets reader->foreign if they
  * are something else, unless they are blank. */
 void gconv_reader_tell_of_rest(gconv_reader *reader, const uint8_t *bytes, size_t size);
 /* Looks at what follows the image in its file. Called if pixels will be read. */

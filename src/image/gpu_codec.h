@@ -15,7 +15,7 @@ GCONV_C_BEGIN
 
 /* ---- The interface ---- */
 
-/* GPU memory that a codec takes when it first needs it. Initialise with zeros. The GPU's free() takes `data` in the end. */
+/* GPU memory that a codec takes when it first needs it. Initialise with zeros; free `data` by the GPU's free(). */
 typedef struct gconv_gpu_memory {
   void *data;
   size_t bytes;

@@ -211,7 +211,7 @@ static void remove_between(char *text, const char *begin, const char *end) {
 static int settle_xmp(gconv_image *header, char *note, size_t size) {
   bool text = header->xmp && strlen(header->xmp) == header->xmp_bytes && strchr(header->xmp, '<');
   if (header->xmp && !text) {
-    add_note(note, size, "its XMP is left out, which is damaged: it is no text of XML");
+    add_note(note, size, "its XMP is damaged and left out: it is not XML");
     gconv_release(header->xmp);
     header->xmp = NULL;
     header->xmp_bytes = 0;
@@ -239,7 +239,7 @@ static gconv_status settle_exif(gconv_image *header, gconv_exif *exif, char *not
   GCONV_ALLOCATE(copy, gconv_exif_room(header->exif_bytes), "EXIF");
   const char *fault = gconv_exif_read(header->exif, header->exif_bytes, copy, &copy_size, exif);
   if (fault)
-    add_note(note, size, "its EXIF is left out, which is damaged: %s", fault);
+    add_note(note, size, "its EXIF is damaged and left out: %s", fault);
   else if (exif->damaged > 0)
     add_note(note, size, "%zu damaged entr%s left out", exif->damaged,
              exif->damaged == 1 ? "y of its EXIF is" : "ies of its EXIF are");

@@ -6,7 +6,7 @@
 typedef struct npz_state {
   gconv_zip zip;
   gconv_source content; /* content of the member */
-  gconv_reader array;   /* which reads it */
+  gconv_reader array;   /* reads `content` */
 } npz_state;
 
 static gconv_status open_npz(gconv_reader *reader) {

@@ -6,7 +6,7 @@
 
 enum { PIECE = 1024 /* numbers that are converted at a time, on the stack */ };
 
-/* True if stored numbers become levels by turning their sign bit: int16 with the offset 32768. */
+/* True if stored numbers become levels by flipping their sign bit: int16 with the offset 32768. */
 static bool is_shifted(const gconv_numbers_file *file) {
   return file->element.kind == 'i' && file->element.bytes == 2 && file->scale == 1 && file->offset == 32768;
 }

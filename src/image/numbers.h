@@ -5,7 +5,7 @@
 #include "base/element.h"
 #include "image/format.h"
 
-/* How a file has its numbers: a number means stored * scale + offset. */
+/* How a file stores its numbers: a number is stored * scale + offset. */
 typedef struct gconv_numbers_file {
   gconv_element element;
   double scale, offset;
@@ -13,8 +13,8 @@ typedef struct gconv_numbers_file {
   int64_t blank;
 } gconv_numbers_file;
 
-/* Sets the type of the header: u8 and u16 for numbers that are levels as they are, or int16 with the offset 32768; else f32,
- * of the numbers that are meant. Blank levels become the header's no data. */
+/* Sets the type of the header. It is u8 or u16 if the stored numbers are such levels without scale and offset, u16 for int16
+ * with the offset 32768, else f32. For levels, `blank` becomes the header's no data. */
 void gconv_numbers_set_type(const gconv_numbers_file *file, gconv_image *header);
 
 /* Reads the next rows, one after the other. Blank floats become NaN. */

@@ -34,14 +34,14 @@ void gconv_orient_header(gconv_image *image, int orientation) {
   image->unitless_y = resolution;
 }
 
-/* Where the stored image has the pixels of the upright one: the next column's pixel is `step_x` bytes further on, the next
- * row's `step_y`. */
-typedef struct walk {
+/* How to go through the stored image in the order of the upright one, from its first pixel: `step_x` bytes to the next
+ * column, `step_y` to the next row. */
+typedef struct traversal {
   const uint8_t *first;
   ptrdiff_t step_x, step_y;
-} walk;
+} traversal;
 
-static walk plan_walk(const gconv_image *stored, size_t pixel_bytes, int orientation) {
+static traversal plan_traversal(const gconv_image *stored, size_t pixel_bytes, int orientation) {
   ptrdiff_t along_x = (ptrdiff_t)pixel_bytes, along_y = (ptrdiff_t)stored->row_bytes;
   const uint8_t *first = stored->data;
   if (runs_backwards_in_x(orientation)) {
@@ -52,11 +52,11 @@ static walk plan_walk(const gconv_image *stored, size_t pixel_bytes, int orienta
     first += (stored->height - 1) * along_y;
     along_y = -along_y;
   }
-  return is_transposed(orientation) ? (walk){first, along_y, along_x} : (walk){first, along_x, along_y};
+  return is_transposed(orientation) ? (traversal){first, along_y, along_x} : (traversal){first, along_x, along_y};
 }
 
 /* Copies a block of pixels. It is inlined with a constant `bytes`, so that a pixel takes one or two moves. */
-static inline void copy_block(uint8_t *out, size_t row_bytes, walk from, int32_t width, int32_t height, size_t bytes) {
+static inline void copy_block(uint8_t *out, size_t row_bytes, traversal from, int32_t width, int32_t height, size_t bytes) {
   for (int32_t y = 0; y < height; y++) {
     const uint8_t *in = from.first + y * from.step_y;
     uint8_t *to = out + (size_t)y * row_bytes;
@@ -65,7 +65,7 @@ static inline void copy_block(uint8_t *out, size_t row_bytes, walk from, int32_t
   }
 }
 
-static void copy_block_of(uint8_t *out, size_t row_bytes, walk from, int32_t width, int32_t height, size_t bytes) {
+static void copy_block_of(uint8_t *out, size_t row_bytes, traversal from, int32_t width, int32_t height, size_t bytes) {
   switch (bytes) {
   case 1:
     copy_block(out, row_bytes, from, width, height, 1);
@@ -87,13 +87,13 @@ static void copy_block_of(uint8_t *out, size_t row_bytes, walk from, int32_t wid
 static void turn_frame(const gconv_image *image, const gconv_image *upright, int orientation, size_t frame) {
   enum { BLOCK = 64 }; /* two blocks of 64 x 64 pixels of 3 bytes stay in a first-level cache of 32 KiB */
   size_t pixel_bytes = (size_t)image->channels * gconv_type_bytes(image->type);
-  walk from = plan_walk(image, pixel_bytes, orientation);
+  traversal from = plan_traversal(image, pixel_bytes, orientation);
   from.first += frame * image->plane_bytes;
   for (int32_t y = 0; y < upright->height; y += BLOCK)
     for (int32_t x = 0; x < upright->width; x += BLOCK) {
       int32_t width = upright->width - x < BLOCK ? upright->width - x : BLOCK;
       int32_t height = upright->height - y < BLOCK ? upright->height - y : BLOCK;
-      walk block = {from.first + x * from.step_x + y * from.step_y, from.step_x, from.step_y};
+      traversal block = {from.first + x * from.step_x + y * from.step_y, from.step_x, from.step_y};
       uint8_t *out =
           (uint8_t *)upright->data + frame * upright->plane_bytes + (size_t)y * upright->row_bytes + (size_t)x * pixel_bytes;
       copy_block_of(out, upright->row_bytes, block, width, height, pixel_bytes);

@@ -9,17 +9,17 @@
 #include <string.h>
 
 typedef struct pnm_state {
-  gconv_image header; /* header of the image at hand */
-  int32_t row;        /* next row of the image at hand to be read */
-  int32_t image;      /* its number in the file, from 0 */
-  int kind;           /* 1 to 7, the digit of the magic */
-  uint32_t maxval;    /* 1 to 65535 */
-  uint16_t *scaled;   /* sample -> rescaled sample: `levels`; NULL if samples stay as they are */
-  uint16_t *levels;   /* owned; for images whose maxval is levels_of */
-  float *fractions;   /* owned; sample -> sample / maxval, if the image is f32; else NULL */
-  uint32_t levels_of, fractions_of;
-  int32_t tables; /* number of tables made that are larger than their image, since the first image */
-  uint8_t *bits;  /* for P4: a row, 8 pixels a byte */
+  gconv_image header;               /* header of the current image */
+  int32_t row;                      /* next row of the current image to be read */
+  int32_t image;                    /* number of the current image, from 0 */
+  int kind;                         /* 1 to 7, the digit of the magic */
+  uint32_t maxval;                  /* 1 to 65535 */
+  uint16_t *scaled;                 /* `levels`, if samples are rescaled; NULL if they stay as they are */
+  uint16_t *levels;                 /* owned; sample -> rescaled sample */
+  float *fractions;                 /* owned; sample -> sample / maxval, if the image is f32; else NULL */
+  uint32_t levels_of, fractions_of; /* the maxval for which the table was made */
+  int32_t tables;                   /* number of tables made that are larger than their image, since the first image */
+  uint8_t *bits;                    /* for P4: a row, 8 pixels a byte */
 } pnm_state;
 
 /* ---- Reading ---- */
@@ -275,7 +275,7 @@ static gconv_status look_behind(gconv_reader *reader, bool *more) {
   return GCONV_OK;
 }
 
-/* Skips the pixels of the image at hand; in a file, pixels of binary kinds are not even read. */
+/* Skips the pixels of the current image; in a file, pixels of binary kinds are not even read. */
 static gconv_status skip_pixels(gconv_reader *reader) {
   const pnm_state *state = reader->state;
   if (state->kind > 3 && gconv_source_can_rewind(reader->source))
@@ -344,7 +344,7 @@ static gconv_status open_pnm(gconv_reader *reader) {
 
 /* Goes on with the next image of a file whose images were counted. */
 static gconv_status begin_next(gconv_reader *reader) {
-  bool more, foreign = reader->foreign; /* whether something else follows the last image: count_images() found out */
+  bool more, foreign = reader->foreign; /* count_images() has found whether something else follows the last image */
   GCONV_TRY(look_behind(reader, &more));
   reader->foreign = foreign;
   if (!more)
@@ -374,7 +374,7 @@ static void close_pnm(gconv_reader *reader) {
   gconv_release(state ? state->bits : NULL);
 }
 
-/* What both formats have. */
+/* Fields that are the same in both formats. */
 #define BOTH                                                                                                                \
   .members = true, .open = open_pnm, .read_rows = read_rows, .next = next_of_pipe, .unround = unround, .close = close_pnm,  \
   .start = gconv_pnm_start, .write_rows = gconv_pnm_write_rows, .add_frame = gconv_pnm_add_frame

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Radiance HDR: lines of text, a blank line, the size, then pixels of three mantissas and an exponent (RGBE), mostly in
- * runs. A colour is mantissa * 2^(exponent - 136), as OpenCV and stb have it. */
+ * runs. A colour is mantissa * 2^(exponent - 136), as OpenCV and stb compute it. */
 #include "image/format.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ static gconv_status open_radiance(gconv_reader *reader) {
   return gconv_reader_check_expansion(reader, 1);
 }
 
-/* Reads one of four planes of a row: runs of one byte, or bytes as they are. */
+/* Reads one of the four planes of a row. It is stored as runs of equal bytes, and as bytes one by one. */
 static gconv_status read_plane(gconv_reader *reader, uint8_t *to, size_t width) {
   for (size_t x = 0; x < width;) {
     uint8_t count, value;
@@ -91,7 +91,7 @@ static void store(const uint8_t rgbe[4], float *out) {
     out[c] = rgbe[3] ? ldexpf((float)rgbe[c], rgbe[3] - 136) : 0;
 }
 
-/* Reads the rest of a row of pixels, the first of which was read; 1 1 1 n repeats the pixel before, n times. */
+/* Reads a row whose first pixel is in `pixel`. 1 1 1 n repeats the pixel before n times; after another such, 256 n times. */
 static gconv_status read_pixels(gconv_reader *reader, uint8_t pixel[4], float *out, size_t width) {
   uint8_t before[4] = {0};
   int shift = 0;

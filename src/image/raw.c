@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples without a header, of scanners and cameras: FILE:640x480x3:u16le says what they are, and +512 behind it how many
- * bytes come before them. The bytes of a file are one frame or several. Only read. */
+/* Reads samples without a header, of scanners and cameras. FILE:640x480x3:u16le names their shape and type; with +512 after
+ * it, 512 bytes of the file are skipped first. The other bytes are one frame or several. */
 #include "image/numbers.h"
 #include "image/rows.h"
 
@@ -54,7 +54,7 @@ bool gconv_is_raw_member(const char *member) {
 }
 
 static bool sniff(const uint8_t *bytes, size_t size) {
-  return false; /* nothing but the name tells of it */
+  return false; /* only reader->member says that a file has raw samples */
 }
 
 static gconv_status open_raw(gconv_reader *reader) {
@@ -86,7 +86,7 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   return gconv_numbers_read_rows(reader, &((const raw_state *)reader->state)->numbers, rows, row_bytes, count);
 }
 
-/* Of a pipe: another frame follows if another byte does. */
+/* In a pipe, another frame follows if another byte does. */
 static gconv_status next(gconv_reader *reader, bool *more) {
   const uint8_t *bytes;
   size_t got;
@@ -95,7 +95,7 @@ static gconv_status next(gconv_reader *reader, bool *more) {
   return GCONV_OK;
 }
 
-/* It is not in formats.def, as no content and no extension stands for it. */
+/* The format is not in formats.def, as neither the content nor the name of a file shows it. */
 const gconv_format gconv_format_raw = {
     .info = {.name = "raw", .extensions = "", .help = "samples without a header", .reads = true, .several = true},
     .members = true,

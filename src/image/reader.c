@@ -70,7 +70,7 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
   reader->format = gconv_is_raw_member(reader->member) ? &gconv_format_raw : gconv_format_by_content(bytes, size);
-  if (!reader->format) { /* the mark of NIfTI comes late */
+  if (!reader->format) { /* the mark of NIfTI is at byte 344 */
     GCONV_TRY(gconv_source_peek(source, GCONV_FOREIGN_BYTES, &bytes, &size));
     reader->format = gconv_format_by_content(bytes, size);
   }
@@ -183,8 +183,8 @@ gconv_status gconv_reader_add_comment(gconv_reader *reader, const void *bytes, s
 gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t **bytes, size_t *size) {
   gconv_source *source = reader->source;
   bool known = gconv_source_can_rewind(source);
-  uint64_t most =
-      known ? source->max_bytes : source->max_bytes / 3; /* a pipe's memory doubles, and old and new exist together */
+  uint64_t most = known ? source->max_bytes
+                        : source->max_bytes / 3; /* a pipe's buffer doubles: the old and the new one exist together */
   bool bounded = source->max_bytes > 0 && most < limit;
   if (bounded)
     limit = (size_t)most;

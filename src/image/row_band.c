@@ -65,7 +65,7 @@ void gconv_row_band_want(gconv_row_band *band, int32_t first, int32_t end) {
   band->end = end;
 }
 
-/* Reads up to the end of the band, and keeps what it has of the band before. */
+/* Reads the rows of the band, except those that it shares with the band before: these move to the begin of the window. */
 static gconv_status read_rows(gconv_row_band *b) {
   const size_t bytes = b->row_bytes;
   const int32_t keep = b->wanted > b->first ? b->wanted : b->first, room = b->end - b->wanted;

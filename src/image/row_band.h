@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bands of rows of two images that are read side by side: an image in memory, or one that is read by rows, of which the rows
- * of the current band stay in memory. */
+/* Bands of rows of two images that are read side by side. An image is in memory, or is read by rows; then only the rows of
+ * the current band are in memory. */
 #pragma once
 
 #include "base/threads.h"
@@ -12,8 +12,8 @@ typedef struct gconv_row_band {
   gconv_image header;       /* without pixels and metadata */
   size_t row_bytes;         /* from row to row, in memory */
   size_t plane;             /* the current one */
-  const gconv_image *image; /* that is in memory as a whole; NULL: rows are read */
-  int32_t first, next;      /* else these rows of the plane are in memory, from `first` to the one before `next` */
+  const gconv_image *image; /* the image, if it is in memory as a whole; NULL: it is read by rows */
+  int32_t first, next;      /* if it is read by rows: rows first .. next - 1 of the plane are in `window` */
 
   gconv_image own;          /* owned: an image that was read as a whole */
   gconv_row_reader *reader; /* owned */
@@ -25,14 +25,14 @@ typedef struct gconv_row_band {
 
 /* Checks an image before it is opened: the argument `name` of a public function. */
 gconv_status gconv_row_band_check(const gconv_compared *given, const char *function, const char *name);
-/* Opens an image. `name`: what it is called if it has no path. `whole`: all of it is to be in memory. */
+/* Opens an image. `name`: its name in messages if it has no path. `whole`: reads all of it into memory. */
 gconv_status gconv_row_band_open(const gconv_compared *given, const char *name, uint64_t max_pixels, bool whole,
                                  gconv_row_band *band);
 /* Describes the shape for messages: "70 x 60, 3 channels (RGB)". */
 void gconv_row_band_describe(const gconv_row_band *band, char text[128]);
-/* Makes room for bands of so many rows. */
+/* Makes room for bands of `rows` rows. */
 gconv_status gconv_row_band_reserve(gconv_row_band *band, int32_t rows);
-/* Says which rows of the plane the next band has; it may overlap the one before, but not begin above it. */
+/* Sets the rows of the next band: first .. end - 1 of the plane. It may overlap the band before, but not begin above it. */
 void gconv_row_band_want(gconv_row_band *band, int32_t first, int32_t end);
 /* Reads the next bands of both images. */
 gconv_status gconv_row_band_read(gconv_row_band bands[2], gconv_threads *threads);
@@ -40,6 +40,6 @@ gconv_status gconv_row_band_read(gconv_row_band bands[2], gconv_threads *threads
 gconv_status gconv_row_band_fill(gconv_row_band *band);
 /* A row of the band. */
 const uint8_t *gconv_row_band_row(const gconv_row_band *band, int32_t y);
-/* Goes to the next plane, past what is left of this one. */
+/* Skips the rows that are left in this plane, and goes to the next. */
 gconv_status gconv_row_band_next_plane(gconv_row_band *band);
 void gconv_row_band_close(gconv_row_band *band);

@@ -138,7 +138,7 @@ gconv_status gconv_row_reader_jpeg(gconv_row_reader *rows, void **jpeg, size_t *
     return refuse_jpeg(rows, rows->reader.obstacle);
   GCONV_TRY(gconv_source_copy(&rows->source, &bytes, size));
   if (!gconv_jpeg_is_whole(bytes, *size))
-    return refuse_jpeg(rows, "its data do not end where they should, or have marks amidst");
+    return refuse_jpeg(rows, "its data do not end where they should, or have marks inside");
   rows->reader.used = true;
   *jpeg = gconv_taken(&bytes);
   return GCONV_OK;
@@ -239,7 +239,7 @@ static gconv_status begin_image(gconv_row_reader *rows, gconv_image *image) {
   if (!rows->by_frames) {
     GCONV_TRY(gconv_reader_check_whole(&rows->reader));
     GCONV_TRY(take_room(image, &rows->reader.header));
-    *image = rows->reader.header; /* it takes the header over, with its metadata */
+    *image = rows->reader.header; /* the image now owns the metadata */
     rows->reader.header.data = NULL;
     gconv_metadata_disown(&rows->reader.header);
     return GCONV_OK;
@@ -251,7 +251,7 @@ static gconv_status begin_image(gconv_row_reader *rows, gconv_image *image) {
   return gconv_image_copy_metadata(image, &rows->frame);
 }
 
-/* Returns how many of `left` rows are read at a time: if nobody can stop or watch it, all. */
+/* Returns how many of the `left` rows to read at a time: all, unless the caller may stop the reading or see its progress. */
 static int32_t band_of(const gconv_reader *reader, const gconv_image *image, int64_t left) {
   const size_t most = 4 << 20; /* bytes */
   const bool in_bands = gconv_control_here() && !reader->out_of_order;
@@ -325,8 +325,8 @@ static gconv_status read_others(gconv_row_reader *rows, gconv_image *image) {
   }
 }
 
-/* Reads the other images of a file as further frames. In a pipe, only says that others follow, and only if they have come
- * already: the writer of the pipe may keep it open. */
+/* Reads the other images of a file as further frames. For a pipe, only warns that other images follow, if some of their
+ * bytes have come already: it does not wait for more, as the writer may keep the pipe open. */
 static gconv_status read_or_tell_of_others(gconv_row_reader *rows, gconv_image *image) {
   bool more = false, has_come = rows->source.end - rows->source.begin >= 3;
   if (!rows->reader.open_ended)

@@ -115,7 +115,6 @@ struct gconv_row_writer {
 
 /* ---- Metadata ---- */
 
-/* A kind of metadata. */
 typedef struct metadata_kind {
   int held; /* GCONV_HOLDS_... */
   const char *name;
@@ -200,11 +199,11 @@ static void drop_unfit_icc(const char *name, int held, gconv_image *header) {
   gconv_warn_once("ICC profile left out", "%s: the ICC profile is left out: %s", name, fault);
 }
 
-/* Warns if samples may be the number of no data, and the format cannot name it. Only TIFF can. */
+/* Warns if samples may be the number that stands for no data, and the format cannot record that number. Only TIFF can. */
 static void tell_of_nodata(const gconv_format *format, const gconv_image *header) {
   char text[GCONV_NODATA_BYTES];
   if (header->has_nodata && !(format->metadata & GCONV_HOLDS_TAGS))
-    gconv_warn_once("no data not named", "no data are the number %s in the results: %s cannot say so",
+    gconv_warn_once("no data not named", "the number %s stands for no data in the results: %s cannot record that",
                     gconv_nodata_write(header->nodata, text), format->info.name);
 }
 
@@ -427,8 +426,8 @@ void gconv_row_writer_discard(gconv_row_writer *rows) {
   free(rows);
 }
 
-/* Returns how many rows are written at a time: if nobody can stop or watch it, all of a plane; else some 4 MiB, in multiples
- * of the number that the format takes best. */
+/* Returns how many rows to write at a time: all of a plane, unless the caller may stop the writing or see its progress. Then
+ * it is some 4 MiB, in multiples of gconv_row_writer_step(). */
 static int32_t band_of(const gconv_row_writer *rows, const gconv_image *image) {
   const size_t most = 4 << 20, step = (size_t)gconv_row_writer_step(rows), bytes = step * image->row_bytes;
   if (!gconv_control_here())
@@ -479,7 +478,7 @@ gconv_status gconv_image_replace(const char *path, const gconv_write_options *op
   return write_image(&(target){.path = path, .backs_up = true}, options, image);
 }
 
-/* Fails if the memory of `to` and the pixels share bytes: growing it would free the pixels. */
+/* Fails if the memory of `to` and the pixels overlap: growing that memory would free the pixels. */
 static gconv_status check_room(const gconv_bytes_out *to, const gconv_image *image) {
   const uintptr_t data = (uintptr_t)to->data, pixels = (uintptr_t)image->data;
   const size_t bytes = image->plane_bytes * (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);

@@ -30,8 +30,8 @@ size_t gconv_row_reader_metadata_bytes(const gconv_row_reader *reader);
 /* Returns about the most bytes that opening `path` (PATH or PATH:MEMBER) may take, by the size of the file. 0 for a pipe,
  * whose size is not known. */
 double gconv_row_reader_opening_bytes(const char *path);
-/* Lets these threads read the rows, one at a time, or the caller in the place of one. So all who share the threads keep no
- * more processors busy than there are threads. Called before the first row. */
+/* From now on, one of these threads at a time reads the rows, or the caller in place of a thread. So everything that shares
+ * the threads keeps at most as many processors busy as there are threads. Called before the first row. */
 void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
 /* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless `count` is 1 to the number of rows left.
  * After a failure to read, the reader can only be closed. */
@@ -48,14 +48,14 @@ bool gconv_row_reader_is_open_ended(const gconv_row_reader *reader);
 bool gconv_row_reader_frames_differ(const gconv_row_reader *reader);
 /* Returns whether all of the file must be read for its first frame, as frames do not lie one after the other. */
 bool gconv_row_reader_is_scattered(const gconv_row_reader *reader);
-/* Returns whether the path can be opened once more to read the rows again. A pipe cannot, nor can one image of several. */
+/* Returns whether the path can be opened once more to read the rows again: not a pipe, nor a file of several images. */
 bool gconv_row_reader_can_begin_again(const gconv_row_reader *reader);
 /* Begins the first frame; after all rows of a frame, begins the next one. *found is false after the last. From now on, the
  * reader's header, rows and image are this frame's. Not for planar images. */
 gconv_status gconv_row_reader_next_frame(gconv_row_reader *reader, bool *found);
 /* Returns whether all rows of the current frame were read. */
 bool gconv_row_reader_is_through(const gconv_row_reader *reader);
-/* Says whether another frame follows the current one, whose rows were all read. Waits for a pipe. */
+/* Says whether another frame follows the current one, whose rows were all read. At a pipe, waits for more bytes. */
 gconv_status gconv_row_reader_more_frames(gconv_row_reader *reader, bool *more);
 /* NULL is allowed. */
 void gconv_row_reader_close(gconv_row_reader *reader);
@@ -66,8 +66,8 @@ gconv_status gconv_image_read_header_as(const char *path, const gconv_read_optio
 /* Fails if a value of the options is out of its range, even if the format does not use it. */
 gconv_status gconv_write_options_check(const gconv_write_options *options);
 
-/* Returns about how many bytes writing an image like `header` takes, besides its rows and some strips: what grows with the
- * picture. The options have a format. `in_parts`: the rows do not come all at once. */
+/* Returns about how many bytes writing an image like `header` takes in proportion to the picture, besides its rows and some
+ * strips. The options have a format. `in_parts`: the rows do not come all at once. */
 double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_image *header, bool in_parts, bool to_pipe);
 /* Returns how many rows are best written at a time: multiples of this number, and the last rows of the image, are taken
  * without a copy and compressed by all threads. Any other number is right, too. */

@@ -457,10 +457,10 @@ class Metadata(CommandTest):
     def test_broken_blocks_are_dropped_and_said(self):
         for block in (b"", b"II*\0", b"garbage" * 9, b"MM\0*\xff\xff\xff\xff" + bytes(40), b"II*\0\x08\0\0\0"):
             self.save("in.jpg", exif=b"Exif\0\0" + block)
-            image = self.convert("in.jpg", "out.jpg", warning="in.jpg: its EXIF is left out, which is damaged")
+            image = self.convert("in.jpg", "out.jpg", warning="in.jpg: its EXIF is damaged and left out")
             self.assertNotIn("exif", image.info)
         self.save("in.jpg", xmp=b"\0\1\2")
-        self.convert("in.jpg", "out.jpg", warning="in.jpg: its XMP is left out, which is damaged")
+        self.convert("in.jpg", "out.jpg", warning="in.jpg: its XMP is damaged and left out")
 
     def test_flipped_bytes(self):
         """No damage harms, what is written can be read, and at most the thumbnail's bytes vanish."""

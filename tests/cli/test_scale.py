@@ -168,7 +168,7 @@ class Scale(CommandTest):
                 self.assertIn(fragment, self.gconv(*words, name, status=1).stderr)
         (self.folder / "a.png").write_bytes(scale_files.png_exif_overlap(size))
         said = self.gconv("-i", "a.png", "-f", "identity", "-o", "b.png").stderr
-        self.assertIn("its EXIF is left out, which is damaged: its entries share their bytes over and over", said)
+        self.assertIn("its EXIF is damaged and left out: its entries share their bytes over and over", said)
         (self.folder / "a.png").write_bytes(scale_files.png_inflated_comments(size))
         said = self.gconv("-i", "a.png", "-f", "identity", "-o", "b.png").stderr
         self.assertEqual(said.count("comments beyond 1 MiB are left out"), 1)
