@@ -69,14 +69,10 @@ gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from)
   copy.xmp = xmp;
   GCONV_TRY(copy_block(from->comment, from->comment ? strlen(from->comment) : 0, "a comment", &comment));
   copy.comment = comment;
-  void *data = to->data;
-  to->data = NULL;
-  gconv_image shape = *to;
-  gconv_image_free(to);
-  *to = shape;
-  to->data = data;
+  gconv_image old = *to;
+  old.data = old.left_out = NULL; /* these stay with `to` */
   gconv_metadata_lend(to, &copy);
-  copy = (gconv_image){0};
+  copy = old; /* is freed */
   return GCONV_OK;
 }
 

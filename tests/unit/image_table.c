@@ -137,9 +137,14 @@ static void test_copy_metadata(void **state) {
   assert_int_equal(gconv_image_copy_metadata(&to, &to), GCONV_OK);
   assert_int_equal(to.icc_bytes, 200);
   gconv_image_free(&from);
+  char *text = NULL;
+  assert_int_equal(gconv_allocate(8, "a text", (void **)&text), GCONV_OK);
+  to.left_out = text;
   assert_int_equal(gconv_image_copy_metadata(&to, &from), GCONV_OK);
   assert_null(to.icc);
   assert_true(to.pixels_per_metre_x == 0);
+  assert_ptr_equal(to.left_out, text);
+  gconv_image_free(&to);
 }
 
 static void test_icc_fault(void **state) {
