@@ -43,7 +43,7 @@ gconv_status gconv_pnm_read_number(gconv_source *source, const char *what, uint3
   if (!any || !(gconv_pnm_is_space(c) || c == GCONV_PNM_END || c == '#'))
     return gconv_fail(GCONV_BAD_FILE, "%s: its %s is not a whole number, at byte %llu", source->name, what,
                       (unsigned long long)source->position);
-  while (c == '#' || (c != '\n' && c != GCONV_PNM_END && !gconv_pnm_is_space(c))) /* a comment directly after a number */
+  for (bool comment = c == '#'; comment && c != '\n' && c != '\r' && c != GCONV_PNM_END;) /* directly after the number */
     GCONV_TRY(next_byte(source, &c));
   *value = (uint32_t)number;
   return GCONV_OK;

@@ -47,6 +47,7 @@ static void test_pnm(void **state) {
   EXPECT_U8("P5\n3 1\n15\n\x00\x07\x0f", 1, 0, 119, 255);
   EXPECT_U8("P5\n1 1\n255\n\nrest", 1, 10); /* one white space only: the pixel is a line feed */
   EXPECT_U8("P5#c\n2 1 255#d\nab", 1, 'a', 'b');
+  EXPECT_U8("P5 2 1#a longer note\n255#and one more\nab", 1, 'a', 'b');
   EXPECT_U16("P5\n2 1\n65535\n\x01\x02\xff\xfe", 1, 0x0102, 0xfffe);
   EXPECT_U16("P6\n1 1\n1023\n\x00\x00\x02\x00\x03\xff", 3, 0, 32800, 65535);
   EXPECT_U16("P2\n2 1\n256 1 256", 1, 256, 65535);
