@@ -192,6 +192,7 @@ static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, 
 static gconv_status take_xmp(gconv_reader *reader, const text_chunk *chunk) {
   gconv_release(reader->header.xmp);
   reader->header.xmp = NULL;
+  reader->header.xmp_bytes = 0;
   if (!gconv_reader_has_room(reader, chunk->size))
     return GCONV_OK;
   return gconv_metadata_set_xmp(&reader->header, chunk->text, chunk->size);
@@ -200,6 +201,7 @@ static gconv_status take_xmp(gconv_reader *reader, const text_chunk *chunk) {
 static gconv_status take_exif(gconv_reader *reader, const uint8_t *data, size_t size) {
   gconv_release(reader->header.exif);
   reader->header.exif = NULL;
+  reader->header.exif_bytes = 0;
   if (!gconv_reader_has_room(reader, size))
     return GCONV_OK;
   return gconv_metadata_set_exif(&reader->header, data, size);
