@@ -37,7 +37,7 @@ static gconv_status read_size(gconv_reader *reader) {
   int height, width;
   GCONV_TRY(read_line(reader, line));
   if (sscanf(line, "%cY %9d %cX %9d", &y, &height, &x, &width) != 4 || height < 1 || width < 1)
-    return gconv_fail(line[1] == 'X' ? GCONV_UNSUPPORTED : GCONV_BAD_FILE,
+    return gconv_fail(line[0] && line[1] == 'X' ? GCONV_UNSUPPORTED : GCONV_BAD_FILE,
                       "%s: its size is %.40s, and -Y HEIGHT +X WIDTH is expected", reader->source->name, line);
   for (int i = 0; i < 4; i++)
     if (signs[i][0] == y && signs[i][1] == x)
