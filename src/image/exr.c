@@ -58,7 +58,8 @@ static int64_t read_bytes(exr_const_context_t file, void *user, void *to, uint64
                           exr_stream_error_func_ptr_t fail) {
   reading *r = user;
   size_t got = 0;
-  r->too_long |= r->opening && offset + size > MOST_HEADER && r->source->size > MOST_HEADER;
+  if (r->opening && offset + size > MOST_HEADER && r->source->size > MOST_HEADER)
+    r->too_long = true; /* later, threads only read it */
   if (r->too_long)
     return -1;
   if (!r->bytes)
