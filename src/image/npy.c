@@ -91,7 +91,7 @@ void gconv_npy_take_planes(gconv_reader *reader, int32_t planes) {
   gconv_image *header = &reader->header;
   if (file->dimensions != 3 || file->shape[0] != (size_t)planes || reader->member)
     return;
-  if (file->shape[2] == (size_t)planes) {
+  if (file->shape[2] == (size_t)planes && !is_stack(file)) {
     gconv_reader_note(reader,
                       "an array of %zu x %zu x %zu is taken as H x W x C; one of C x H x W is clear with a fourth axis, "
                       "1 x C x H x W",
