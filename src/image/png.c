@@ -287,9 +287,10 @@ static void warn_of_colours(const png_session *session) {
     return;
   if (session->has_code) {
     if (memcmp(session->code, srgb, sizeof srgb) != 0)
-      gconv_warn("%s: its colours (cICP %d/%d/%d) are not converted, and cICP is not kept: viewers will take the result for "
-                 "sRGB, which is 1/13/0",
-                 reader->source->name, session->code[0], session->code[1], session->code[2]);
+      gconv_warn(
+          "%s: its colours, of cICP %d/%d/%d, are not converted, and cICP is not kept: viewers will take the result for "
+          "sRGB, which is 1/13/0",
+          reader->source->name, session->code[0], session->code[1], session->code[2]);
     return;
   }
   if (png_get_sRGB(session->png, session->info, &intent))
