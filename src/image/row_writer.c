@@ -107,8 +107,8 @@ gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image
 struct gconv_row_writer {
   gconv_writer writer;
   gconv_write_options options;
-  gconv_image header; /* the caller's header; its metadata are only borrowed, but for `exif` */
-  void *exif;         /* owned: EXIF with the size of this image; or NULL */
+  gconv_image header; /* of the current frame; its metadata are those of `owned` */
+  gconv_image owned;  /* a copy of the metadata: the caller may free those of the first frame before the next one comes */
   int64_t rows_left;
   bool frames_differ; /* then rows_left counts the current frame's rows */
 };
@@ -207,7 +207,7 @@ static void tell_of_nodata(const gconv_format *format, const gconv_image *header
                     gconv_nodata_write(header->nodata, text), format->info.name);
 }
 
-/* Removes metadata that the format will not write from the header. EXIF becomes a copy with the size of this image. */
+/* Removes metadata that the format will not write from the header. Copies all others; EXIF gets the size of the image. */
 static gconv_status settle_metadata(gconv_row_writer *rows) {
   gconv_image *header = &rows->header;
   const gconv_format *format = rows->writer.format;
@@ -223,11 +223,10 @@ static gconv_status settle_metadata(gconv_row_writer *rows) {
         "%s: the last of %d channels, which the input does not call alpha, becomes alpha: .tif and .npy keep it as "
         "it is",
         rows->writer.name, header->channels);
-  if (!header->exif)
-    return GCONV_OK;
-  GCONV_TRY(gconv_metadata_copy(header->exif, header->exif_bytes, "EXIF", &rows->exif));
-  header->exif = rows->exif;
-  gconv_exif_set_size(rows->exif, header->exif_bytes, header->width, header->height);
+  GCONV_TRY(gconv_image_copy_metadata(&rows->owned, header));
+  gconv_metadata_lend(header, &rows->owned);
+  if (header->exif)
+    gconv_exif_set_size(header->exif, header->exif_bytes, header->width, header->height);
   return GCONV_OK;
 }
 
@@ -410,7 +409,7 @@ gconv_status gconv_row_writer_commit(gconv_row_writer *rows) {
   }
   end(rows);
   status = gconv_sink_commit(rows->writer.sink, rows->options.keep_existing);
-  gconv_release(rows->exif);
+  gconv_image_free(&rows->owned);
   free(rows);
   return status;
 }
@@ -422,7 +421,7 @@ void gconv_row_writer_discard(gconv_row_writer *rows) {
     end(rows);
     gconv_sink_discard(rows->writer.sink);
   }
-  gconv_release(rows->exif);
+  gconv_image_free(&rows->owned);
   free(rows);
 }
 

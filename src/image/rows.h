@@ -81,9 +81,8 @@ bool gconv_row_writer_is_free(const gconv_row_writer *writer);
  * gconv_row_writer_write(). */
 gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
                                        size_t row_bytes, int32_t count);
-/* Begins to write an image like `header`, as gconv_image_write() does. `path`, and the metadata that the header points to,
- * must outlive the writer. If `grows`, the header has two frames or more, and more may come by
- * gconv_row_writer_add_frame(). */
+/* Begins to write an image like `header`, as gconv_image_write() does. `path` must outlive the writer. If `grows`,
+ * the header has two frames or more, and more may come by gconv_row_writer_add_frame(). */
 gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *options, const gconv_image *header,
                                            bool grows, gconv_row_writer **writer);
 /* Does the same for a known number of frames. */
