@@ -440,8 +440,8 @@ static gconv_status write_planes(gconv_row_writer *rows, const gconv_image *imag
   const int32_t band = band_of(rows, image);
   for (size_t i = 0; i < planes; i++) {
     const uint8_t *plane = (const uint8_t *)image->data + i * image->plane_bytes;
-    for (int32_t y = 0; y < image->height; y += band) {
-      const int32_t count = image->height - y < band ? image->height - y : band;
+    for (int32_t y = 0, count; y < image->height; y += count) {
+      count = image->height - y < band ? image->height - y : band;
       GCONV_TRY(gconv_control_step("writing", ((double)i + (double)y / image->height) / (double)planes));
       GCONV_TRY(gconv_row_writer_write(rows, plane + (size_t)y * image->row_bytes, image->row_bytes, count));
     }
