@@ -227,9 +227,12 @@ gconv_status gconv_tiff_read_tags(gconv_reader *reader, const gconv_source *sour
   gconv_tiff_origin from;
   size_t entries, room, empty = sizeof first + padded(sizeof its), used = empty;
   GCONV_FREED uint8_t *tags = NULL;
-  if (!gconv_tiff_find_origin(source, &from) || !gconv_tiff_read_count(&from, &directory, &entries) ||
-      !room_of(&from, directory, entries, &room))
+  if (!gconv_tiff_find_origin(source, &from) || !gconv_tiff_read_count(&from, &directory, &entries))
     return GCONV_OK;
+  if (!room_of(&from, directory, entries, &room)) {
+    gconv_reader_note(reader, "its tags (places on Earth, spacing, axes) are left out, as they are too large");
+    return GCONV_OK;
+  }
   GCONV_ALLOCATE(tags, room, "tags of a TIFF");
   memset(tags, 0, room);
   memcpy(tags, &first, sizeof first);
