@@ -417,14 +417,14 @@ gconv_status gconv_tiff_write_rows(gconv_writer *writer, const void *rows, size_
 
 gconv_status gconv_tiff_add_frame(gconv_writer *writer) {
   state *s = writer->state;
+  size_t row_bytes = s->row_bytes;
+  int32_t strip_rows = s->strip_rows;
+  GCONV_TRY(find_strips(s));
   if (!s->big && s->file.end + page_bytes(s) > UINT32_MAX)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s: page %d of what came through a pipe does not fit into the 4 GB of a TIFF, and a BigTIFF must be "
                       "begun as one: save the images to a file first, or write a file each, by a template with {frame}",
                       writer->name, s->page + 1);
-  size_t row_bytes = s->row_bytes;
-  int32_t strip_rows = s->strip_rows;
-  GCONV_TRY(find_strips(s));
   if (s->row_bytes != row_bytes || s->strip_rows != strip_rows)
     release(s);
   return set_tags(s);
