@@ -328,7 +328,8 @@ static bool is_own(const known_tag *known) {
   return known->fate == PLACE || known->fate == LAYOUT || known->fate == NUMBER;
 }
 
-void gconv_tiff_know_tags(gconv_tiff_file *file) {
+/* Makes the tags known to libtiff, which forgets them with each directory that it writes. */
+static void know_tags(gconv_tiff_file *file) {
   TIFFFieldInfo fields[KNOWN_TAGS];
   uint32_t count = 0;
   for (size_t i = 0; i < KNOWN_TAGS; i++) {
@@ -414,6 +415,8 @@ gconv_status gconv_tiff_write_tags(gconv_tiff_file *file, const gconv_image *hea
   *description = false;
   if (value && value_bytes(&r) == sizeof its)
     memcpy(&its, value, sizeof its);
+  if (tags || header->has_nodata)
+    know_tags(file);
   writing w = {.handle = file->handle, .header = header, .its = &its, .first = first};
   w.same_size = its.width == header->width && its.height == header->height;
   w.same_shape = w.same_size && its.channels == header->channels && its.frames == header->frames;

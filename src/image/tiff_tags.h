@@ -23,9 +23,6 @@ uint32_t gconv_tiff_place_sum(const gconv_source *source, uint64_t directory);
 /* Returns whether the description tells programs how the file is laid out. Then it is kept as a tag, and is no comment. */
 bool gconv_tiff_is_layout(const char *description);
 
-/* Makes the tags known to libtiff, for a file that is being written. */
-void gconv_tiff_know_tags(gconv_tiff_file *file);
-
 /* Sets the tags that the header has and that are true of it, for a page being written. At the first page, warnings name tags
  * that are left out. *description says whether the description was set. */
 gconv_status gconv_tiff_write_tags(gconv_tiff_file *file, const gconv_image *header, bool first, bool *description);

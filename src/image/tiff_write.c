@@ -238,7 +238,6 @@ gconv_status gconv_tiff_start(gconv_writer *writer) {
   s->big = needs_big(s);
   GCONV_TRY(gconv_tiff_open(&s->file, s->big ? "w8" : "w"));
   GCONV_TRY(check_compression(writer, compressions[writer->options->tiff_compression]));
-  gconv_tiff_know_tags(&s->file);
   GCONV_TRY(set_tags(s));
   GCONV_TRY(set_metadata(s));
   return s->file.text[0] ? gconv_tiff_fail(&s->file, "") : GCONV_OK;
