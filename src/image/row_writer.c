@@ -338,7 +338,7 @@ bool gconv_format_minds_number(const gconv_format_info *format) {
   return ((const gconv_format *)format)->number; /* every info is the first member of its row */
 }
 
-/* Gives the header the shape of a frame that has another shape. */
+/* Gives the header the shape and the no data of a frame that differs from the one before. */
 static gconv_status change_shape(gconv_row_writer *rows, const gconv_image *like) {
   gconv_image *header = &rows->header;
   if (!rows->writer.format->frames_differ)
@@ -352,6 +352,8 @@ static gconv_status change_shape(gconv_row_writer *rows, const gconv_image *like
   header->width = like->width;
   header->channels = like->channels;
   header->alpha = like->alpha;
+  header->has_nodata = like->has_nodata;
+  header->nodata = like->nodata;
   rows->frames_differ = true;
   return rows->writer.format->add_frame(&rows->writer);
 }
@@ -368,7 +370,7 @@ gconv_status gconv_row_writer_add_frame(gconv_row_writer *rows, const gconv_imag
         rows->writer.name);
   if (!counted)
     rows->header.frames++;
-  if (!gconv_image_same_shape(&before, like))
+  if (!gconv_image_same_shape(&before, like) || (format->frames_differ && !gconv_nodata_same(&before, like)))
     GCONV_TRY(change_shape(rows, like));
   else if (!counted)
     GCONV_TRY(format->add_frame(&rows->writer));

@@ -259,6 +259,8 @@ gconv_status gconv_tiff_next_page(gconv_reader *reader, bool *more) {
   header->height = s->page.header.height;
   header->channels = s->page.header.channels;
   header->alpha = s->page.header.alpha;
+  header->has_nodata = s->page.header.has_nodata;
+  header->nodata = s->page.header.nodata;
   return GCONV_OK;
 }
 

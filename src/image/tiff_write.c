@@ -379,9 +379,8 @@ static int32_t hold(state *s, const uint8_t *rows, size_t stride, int32_t count)
 static gconv_status end_page(state *s) {
   s->row = 0;
   s->page++;
-  if (!gconv_tiff.TIFFWriteDirectory(s->file.handle))
-    return gconv_tiff_fail(&s->file, "a directory cannot be written");
-  return s->page < s->writer->header->frames ? set_tags(s) : GCONV_OK;
+  return gconv_tiff.TIFFWriteDirectory(s->file.handle) ? GCONV_OK
+                                                       : gconv_tiff_fail(&s->file, "a directory cannot be written");
 }
 
 /* Writes or holds some of the rows, not beyond the end of the page; *taken says how many. */
@@ -407,6 +406,8 @@ gconv_status gconv_tiff_write_rows(gconv_writer *writer, const void *rows, size_
   state *s = writer->state;
   const uint8_t *next = rows;
   for (int32_t taken; count > 0; count -= taken, next += (size_t)taken * stride) {
+    if (s->page > 0 && s->row == 0 && s->held_rows == 0)
+      GCONV_TRY(set_tags(s)); /* not before the first row of a page: its shape may not be known */
     GCONV_TRY(write_some(s, next, stride, count, &taken));
     if (s->row == writer->header->height)
       GCONV_TRY(end_page(s));
@@ -426,7 +427,7 @@ gconv_status gconv_tiff_add_frame(gconv_writer *writer) {
                       writer->name, s->page + 1);
   if (s->row_bytes != row_bytes || s->strip_rows != strip_rows)
     release(s);
-  return set_tags(s);
+  return GCONV_OK;
 }
 
 int32_t gconv_tiff_row_step(const gconv_writer *writer) {

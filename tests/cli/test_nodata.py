@@ -160,6 +160,36 @@ class NoData(helper.CommandTest):
         self.gconv("-i", "rgb.tif", "-f", "box", "--border", "replicate", "--gray", "-o", "out.tif")
         self.assertEqual(self.tags("out.tif"), self.tags("rgb.tif"))
 
+    def test_pages(self):
+        """All pages keep no data, and the place that they share."""
+        array = numpy.random.default_rng(5).normal(0, 1, (20, 30)).astype("f4")
+        self.save("in.tif", [array, array + 1, array + 2], {42113: (2, "-9999"), **PLACE})
+        self.gconv("-i", "in.tif", "-f", "box", "--border", "replicate", "-o", "out.tif")
+        for page in range(3):
+            self.assertEqual(self.tags("out.tif", page), self.tags("in.tif", page))
+
+    def test_pages_that_differ(self):
+        """Each page has its own no data, and its own kind of pixels."""
+        level, wide, colour = (numpy.full(shape, 50, "u1") for shape in ((20, 30), (20, 40), (9, 8, 4)))
+        level[4, 5] = wide[4, 5] = 200
+        pages = (level, "50"), (wide, None), (wide, "50"), (wide, "200"), (colour, None), (colour[..., :3], None)
+        with TiffImagePlugin.AppendingTiffWriter(str(self.folder / "in.tif"), True) as file:
+            for array, nodata in pages:
+                info = TiffImagePlugin.ImageFileDirectory_v2()
+                if nodata:
+                    info[42113] = nodata
+                Image.fromarray(numpy.ascontiguousarray(array)).save(file, "TIFF", tiffinfo=info)
+                file.newFrame()
+        self.gconv("-i", "in.tif", "-f", "box", "--border", "replicate", "--alpha", "keep", "-o", "out.tif")
+        self.assertEqual([self.tags("out.tif", page).get(42113) for page in range(6)], [nodata for _, nodata in pages])
+        with Image.open(self.folder / "out.tif") as image:
+            for page, value in (0, 200), (1, 67), (2, 200), (3, 200):
+                image.seek(page)
+                self.assertEqual(image.getpixel((5, 4)), value)
+            for page, mode in (4, "RGBA"), (5, "RGB"):
+                image.seek(page)
+                self.assertEqual(image.mode, mode)
+
     def test_places_of_turned_images(self):
         """They are of the image as it is stored, and results are upright."""
         array = numpy.random.default_rng(5).normal(0, 1, (20, 20)).astype("f4")
@@ -176,7 +206,7 @@ class NoData(helper.CommandTest):
         for name in ("out.png", "out.npy"):
             said = self.gconv("-i", "in.tif", "-f", "box", "--border", "replicate", "-o", name).stderr
             self.assertRegex(said, "tags of TIFF .* are left out")
-            self.assertIn("no data are the number 200 in the results", said)
+            self.assertIn("the number 200 stands for no data in the results", said)
         self.assert_pixels("out.png", array)
 
     def test_descriptions_of_axes(self):
