@@ -28,5 +28,5 @@ size_t gconv_exif_room(size_t size);
  * which would show the picture unfiltered. Returns NULL, or what is wrong: "it does not begin as EXIF does". */
 const char *gconv_exif_read(const uint8_t *block, size_t size, uint8_t *copy, size_t *copy_size, gconv_exif *exif);
 
-/* Writes the size of the image into the entries for it, if the block, a copy by gconv_exif_read(), has them. */
+/* Writes the size of the image into the entries for width and height that the block, a copy by gconv_exif_read(), has. */
 void gconv_exif_set_size(uint8_t *block, size_t size, int32_t width, int32_t height);

@@ -30,7 +30,7 @@ typedef struct writing {
   gconv_elements_made made;
 } writing;
 
-/* Writes to the sink, or to memory if the sink cannot seek: the table of chunks, near the begin of the file, comes last. */
+/* Writes to the sink, or to memory if the sink cannot seek: the table of chunks, before all of them, is written last. */
 static int64_t write_bytes(exr_const_context_t file, void *user, const void *from, uint64_t size, uint64_t offset,
                            exr_stream_error_func_ptr_t fail) {
   writing *w = user;

@@ -33,7 +33,7 @@ typedef struct gconv_reader {
   uint64_t end; /* set by open() of formats of one image: the position in the source where the image ends; 0: not known */
   bool foreign; /* set by the format: something that is no image follows the last image; a warning says so */
   bool out_of_order; /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
-  size_t bytes;      /* set by open(): memory in proportion to the image or the file that reading takes besides the rows */
+  size_t bytes;      /* set by open(): memory that reading takes besides rows, if it grows with the image or file */
   size_t held;       /* set by open(): how many of `bytes` are taken from open() on, such as all bytes of a file */
   int orientation;   /* 1 to 8, as in EXIF; 1: upright. open() may set it, if the format has an orientation of its own; else
                         gconv_reader_open() takes it from EXIF or XMP. It is applied after the rows are read */
@@ -122,7 +122,7 @@ struct gconv_format {
   gconv_status (*read_rows)(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
   /* Looks at the bytes after the image, which takes time. Called after open() if pixels will be read. May be NULL. */
   gconv_status (*look_behind)(gconv_reader *reader);
-  /* Says whether another image follows, when all rows of an open-ended reader were read, and begins that image. It must have
+  /* Called when all rows of an open-ended reader were read: says whether another image follows, and begins it. It must have
    * the shape of the first, else GCONV_BAD_FILE. But if reader->apart is set, it may have another shape: the reader gets its
    * header and orientation. May be NULL. */
   gconv_status (*next)(gconv_reader *reader, bool *more);
@@ -219,10 +219,10 @@ gconv_status gconv_reader_check_next(const gconv_reader *reader, int32_t number,
 /* Frees what the reader holds, the header with it, and zeroes it. */
 void gconv_reader_close(gconv_reader *reader);
 
-/* Sets *rest to a text, for gconv_release(), that names what of the file is not read, if open() knows; NULL: nothing. */
+/* Sets *rest to a text, for gconv_release(), that names what open() knows and does not read; NULL: there is nothing. */
 gconv_status gconv_reader_describe_rest(const gconv_reader *reader, char **rest);
 
-/* Adds a text to the reader's note, which becomes one warning in the end. */
+/* Adds a text to the reader's note. gconv_reader_close() makes one warning of all texts. */
 void gconv_reader_note(gconv_reader *reader, const char *format, ...) GCONV_PRINTF(2, 3);
 
 /* For open(): the file has CMYK, which becomes RGB: sets header.cmyk, and adds a note. */

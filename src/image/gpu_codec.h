@@ -45,7 +45,7 @@ typedef struct gconv_gpu_decoder gconv_gpu_decoder;
 typedef struct gconv_gpu_codec {
   const char *device; /* the type of device that it is for: "cuda" */
 
-  /* Returns NULL, or what keeps all GPUs here from decoding JPEG: "libnvjpeg.so.13 was not found". Static storage. */
+  /* Returns NULL, or why no GPU of this machine decodes JPEG: "libnvjpeg.so.13 was not found". Static storage. */
   const char *(*obstacle)(void);
   /* Sets *decoder to the decoder of GPU number `index`. The first call starts it, which takes up to a second; it lives as
    * long as the process. GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
@@ -77,7 +77,7 @@ const gconv_gpu_codec *gconv_gpu_codec_of(const char *device);
 
 /* Reads all bytes of the file, for a decoder: *jpeg, of *size bytes, is the caller's, for free(). Rows can still be read
  * afterwards. GCONV_UNSUPPORTED says why a GPU does not decode it: GPUs take JPEGs of 8 bits, sequential, in one scan, in
- * colour (YCbCr), that EXIF does not turn. */
+ * colour (YCbCr), that EXIF does not rotate. */
 gconv_status gconv_row_reader_jpeg(gconv_row_reader *reader, void **jpeg, size_t *size);
 /* Returns whether the header allows gconv_row_reader_jpeg(), which may still find that the data are damaged. */
 bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *reader);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Sorts the used symbols as count << 16 | symbol, by ascending counts, and by symbols if counts are equal. So equal counts
- * have one code on every machine. Returns how many there are. It is a radix sort by digits of eight bits, lowest first. */
+/* Sorts the used symbols as count << 16 | symbol, by ascending counts, and by symbols if counts are equal. So all
+ * machines make the same code. Returns how many symbols there are. It is a radix sort by digits of 8 bits, lowest first. */
 static int sort_used(const uint32_t *counts, int symbols, uint64_t *sorted) {
   enum { DIGITS = 256 };
   uint64_t other[GCONV_HUFFMAN_SYMBOLS], *from = sorted, *to = other;

@@ -223,7 +223,7 @@ static void read_density(jpeg_session *session) {
   session->reader->header.pixels_per_metre_y = read->Y_density * metre;
 }
 
-/* If a component comes in several scans, libjpeg keeps all coefficients. */
+/* Returns the bytes of all coefficients, which libjpeg keeps if a component comes in several scans; else 0. */
 static size_t coefficient_bytes(struct jpeg_decompress_struct *read) {
   size_t pixels = (size_t)read->image_width * read->image_height, bytes = 0;
   if (!jpeg_has_multiple_scans(read))

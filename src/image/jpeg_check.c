@@ -5,7 +5,7 @@
 
 enum { MARK = 0xff, TEMPORARY = 0x01, START = 0xd8, END = 0xd9, FIRST_RESTART = 0xd0, SCAN = 0xda, RESTART_INTERVAL = 0xdd };
 
-/* Returns the first byte of the coded data, after all segments; 0 if there is none. *restarts: whether the file announces
+/* Returns where the coded data begin, after all segments; 0 if there are none. *restarts: whether the file announces
  * restarts. */
 static size_t find_data(const uint8_t *bytes, size_t size, bool *restarts) {
   size_t at = 2;

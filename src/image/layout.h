@@ -9,7 +9,7 @@ GCONV_C_BEGIN
 
 /* Returns the header of an image, without pixels and metadata. */
 gconv_image gconv_header_of(const gconv_image *image);
-/* Returns how many bytes the samples of such an image have. Only the header counts. */
+/* Returns how many bytes the samples of an image have. Only the header counts. */
 double gconv_pixel_bytes(const gconv_image *image);
 /* Returns the bytes of the samples of one row; if the image is planar, of one plane. Only the header counts. */
 size_t gconv_image_row_bytes(const gconv_image *image);

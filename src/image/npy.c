@@ -361,7 +361,7 @@ static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const voi
   return GCONV_OK;
 }
 
-/* Frames can only be added to several: the array of a single image has another shape. */
+/* Frames can be added only to an array of several frames: the array of a single image has fewer axes. */
 static gconv_status add_frame(gconv_writer *writer) {
   npy_state *state = writer->state;
   if (!state->several)

@@ -52,7 +52,7 @@ GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_
   deflater->sequences[deflater->count++] = (sequence){(uint32_t)literals, (uint16_t)length, (uint16_t)(distance - 1)};
 }
 
-/* Cuts bytes begin .. stop - 1 into literals and matches. The last match may reach beyond; returns where it ends. Matches
+/* Cuts bytes begin .. stop - 1 into literals and matches. The last match may reach beyond `stop`; returns its end. Matches
  * are looked for at every `step` bytes of a line; the first `unit` bytes, SHORTEST or more, must be equal. */
 GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop,
                              size_t step, size_t unit) {
@@ -136,7 +136,7 @@ static void take_literals(gconv_png_deflater *deflater, const uint8_t *bytes, si
 
 /* ---- Codes ---- */
 
-/* Makes the codes' lengths for what has been counted, and returns the bits that the block takes with them. */
+/* Makes the lengths of codes from the counts, and returns the bits that the block takes with these codes. */
 static uint64_t make_lengths(gconv_png_deflater *deflater) {
   uint8_t *distance_lengths = deflater->lengths + SYMBOLS;
   uint64_t bits = deflater->extra_bits;

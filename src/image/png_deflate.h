@@ -47,8 +47,8 @@ GCONV_BOTH size_t gconv_png_deflate_bound(size_t size) {
   return size + (size / GCONV_PNG_BLOCK_BYTES + 1) * parts * 5 + most_description + mark + room;
 }
 
-/* Returns whether matches are worth having, by the bits with and without them. They must save more than a 32nd, as finding
- * them takes longer than all the rest. */
+/* Returns whether matches are worth their time, by the bits with and without them. They must save more than a 32nd, because
+ * finding them takes longer than all other work. */
 GCONV_BOTH bool gconv_png_matches_pay(uint64_t with, uint64_t without) {
   return with < without / 32 * 31;
 }

@@ -204,7 +204,7 @@ gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, size_t chunk_byt
   if (!gconv_source_can_rewind(source) || line > MOST_LINE_BYTES || chunk_bytes < ZLIB_HEAD ||
       gconv_source_peek(source, ZLIB_HEAD, &begin, &got) != GCONV_OK || got < ZLIB_HEAD)
     return NULL;
-  /* ISA-L, unlike zlib, allows distances beyond the stream's window: so only streams with the full window are read here. */
+  /* ISA-L, unlike zlib, allows distances beyond the stream's window: so zlib inflates streams with a smaller window. */
   if (begin[0] != 0x78 || (begin[0] << 8 | begin[1]) % 31 != 0 || (begin[1] & 0x20))
     return NULL;
   gconv_png_inflate *inflate = calloc(1, sizeof *inflate);

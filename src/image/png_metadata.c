@@ -119,8 +119,8 @@ static int digit_of(int letter) {
                                           : -1;
 }
 
-/* The text is a line that names the profile, a line with the number of bytes, and the bytes, each two hexadecimal digits, in
- * lines. *profile: the bytes, in memory for free(), or NULL if there are fewer than the number says. */
+/* The text has a line with the profile's name, a line with the number of bytes, and lines of hexadecimal digits, two a byte.
+ * *profile: the bytes, in memory for free(), or NULL if there are fewer than the number says. */
 static gconv_status decode_profile(const text_chunk *chunk, uint8_t **profile, size_t *size) {
   const uint8_t *at = chunk->text, *end = at + chunk->size;
   size_t wanted = 0;
@@ -188,7 +188,7 @@ static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, 
 
 /* ---- Chunks -------------------------------------------------------------------------------------------------------- */
 
-/* XMP in a chunk of its own takes precedence over XMP in a raw profile. So does EXIF. */
+/* EXIF and XMP in chunks of their own replace those of raw profiles. */
 static gconv_status take_xmp(gconv_reader *reader, const text_chunk *chunk) {
   gconv_release(reader->header.xmp);
   reader->header.xmp = NULL;
@@ -292,7 +292,7 @@ bool gconv_png_is_metadata(const char *type, const uint8_t *data, size_t size) {
 
 enum { CHUNK_HEAD = 8, CRC_BYTES = 4, WINDOW_BYTES = 512 };
 
-/* A part of the file, to look at small chunks. Large ones are passed over without being read. */
+/* A part of the file, to look at small chunks. Large chunks are skipped without being read. */
 typedef struct window {
   const gconv_source *source;
   uint64_t begin;

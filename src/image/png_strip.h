@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides about the strips of a PNG: their rows, their filter, and whether matches are looked for. This header,
+ * Decides for the strips of a PNG: their rows, their filter, and whether matches are looked for. This header,
  * png_filter.h, huffman.h, png_deflate.h, png_cut.h and png_bits.h are compiled for the host (png_encode.c) and for CUDA
  * (codec_cuda/png.cu), so that both make the same bytes of an image.
  */

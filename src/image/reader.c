@@ -240,7 +240,7 @@ static bool is_blank(const uint8_t *bytes, size_t size) {
   return true;
 }
 
-enum { BEHIND_BYTES = 512 }; /* so many bytes after an image are looked at */
+enum { BEHIND_BYTES = 512 }; /* how many bytes after an image are looked at */
 
 gconv_status gconv_reader_look_behind(gconv_reader *reader, uint64_t end, bool (*sniff)(const uint8_t *bytes, size_t size)) {
   uint8_t bytes[BEHIND_BYTES];

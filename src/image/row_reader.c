@@ -109,7 +109,7 @@ size_t gconv_row_reader_held_bytes(const gconv_row_reader *rows) {
   return rows->reader.held + gconv_row_reader_metadata_bytes(rows);
 }
 
-/* There are up to COPIES copies of metadata at once: as in the file, joined or inflated, and as they are kept. */
+/* There are up to COPIES copies of metadata at once: as they are in the file, joined or inflated, and those kept. */
 double gconv_row_reader_opening_bytes(const char *path) {
   enum { COPIES = 3 };
   GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};

@@ -18,10 +18,10 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
 /* Returns the image without pixels, as the file has it, before EXIF orientation. Valid until the reader is closed. */
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
 /* Returns whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy
- * in Fortran order, and photos that EXIF turns: gconv_image_read() reads them. */
+ * in Fortran order, and photos that EXIF rotates: gconv_image_read() reads them. */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
 /* Returns about how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that
- * EXIF turns is copied. */
+ * EXIF rotates is copied. */
 size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
 /* gconv_row_reader_held_bytes() returns how many bytes the reader holds from the beginning, with the metadata.
  * gconv_row_reader_metadata_bytes() returns how many of these are metadata; every result gets a copy of the metadata. */
@@ -37,8 +37,8 @@ void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
  * After a failure to read, the reader can only be closed. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
 /* Reads the whole image, or all of the current frame, in place of rows, as gconv_image_read() yields it. Afterwards, only
- * the next frame can begin, or the reader be closed. *image is empty, or an earlier image. The memory of one of the same
- * shape is used again: the system need not clear new pages, which takes 4 ms for 25 MB. */
+ * the next frame can begin, or the reader be closed. *image is empty, or an earlier image. If that has the same shape,
+ * its memory is used again: the system need not clear new pages, which takes 4 ms for 25 MB. */
 gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image);
 /* gconv_row_reader_has_frames() returns whether the file has several images, or may have. gconv_row_reader_is_open_ended()
  * returns whether their number is not known: they come from a pipe, or were not counted. */

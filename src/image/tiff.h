@@ -75,8 +75,8 @@ gconv_status gconv_tiff_append(gconv_tiff_file *file, const void *bytes, size_t 
 
 /* Reads the EXIF of the page whose directory is at this position into the reader's header. */
 gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *source, uint64_t directory);
-/* Sets tags of the page being written to the header's EXIF, and writes the directories that belong to it. `big`: the file is
- * a BigTIFF. The description in EXIF becomes the comment of `description`, unless that has one; the caller frees it. */
+/* Writes the header's EXIF: as tags of the page being written, and as directories. `big`: the file is a BigTIFF. The
+ * description in EXIF becomes the comment of `description`, unless that has a comment; the caller frees it. */
 gconv_status gconv_tiff_write_exif(gconv_tiff_file *file, bool big, const gconv_image *header, gconv_image *description);
 
 /* ---- Pages ---- */

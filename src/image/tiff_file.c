@@ -68,7 +68,7 @@ static int on_warning(TIFF *handle, void *user, const char *module, const char *
   return 1;
 }
 #else
-/* Before 4.5, all files of a process have the same functions. */
+/* Before libtiff 4.5, all files of a process share the functions that handle messages. */
 static void on_error(thandle_t file, const char *module, const char *format, va_list arguments) {
   if (file)
     keep_error((gconv_tiff_file *)file, format, arguments);

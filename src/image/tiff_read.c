@@ -35,7 +35,7 @@ static bool is_left_out(gconv_tiff_reading *s) {
   return count_left_out(&s->left_out, kind);
 }
 
-/* Counts the images below the current page. */
+/* Counts the images below the current page (SubIFDs). */
 static void count_images_below(gconv_tiff_reading *s) {
   enum { MOST = 64 };
   uint16_t count = 0;

@@ -26,7 +26,7 @@ typedef struct known_tag {
   const char *name;
 } known_tag;
 
-/* Sorted. A tag that is not here is left out, and named by its number. */
+/* Sorted. A tag that is not in this table is left out, and named by its number. */
 static const known_tag known_tags[] = {
     {254, 259, OF_FILE, 0, NULL},
     {262, 266, OF_FILE, 0, NULL},

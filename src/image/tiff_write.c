@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing TIFF. libtiff makes the file, and compresses strips by LZW or ZSTD. All other strips are made here. Stored ones
- * are the rows themselves. For Deflate, threads take strips in turn and compress them as png_write.c does, and the strips
- * are written in their order. So the file is the same for any number of threads.
+ * Writing TIFF. libtiff makes the file, and compresses strips by LZW or ZSTD. This file makes all other strips.
+ * Stored strips are the rows themselves. For Deflate, threads take strips in turn and compress them as png_write.c does, and
+ * the strips are written in their order. So the file is the same for any number of threads.
  */
 #include "base/checksum.h"
 #include "base/threads.h"
@@ -48,7 +48,7 @@ typedef struct state {
   size_t seat_count, slot_count;
   size_t row_bytes;
   int32_t strip_rows;
-  int32_t row;   /* rows of the page that are written, without those held */
+  int32_t row;   /* rows of the page that are written; held rows do not count */
   int32_t page;  /* pages that are complete */
   uint8_t *held; /* rows of a strip that is not complete */
   int32_t held_rows;
@@ -130,7 +130,7 @@ static gconv_status set_tags(state *s) {
 
 /* ---- Beginning ---- */
 
-/* Returns the most bytes of a page. No compression here makes strips much larger than they are. */
+/* Returns the most bytes of a page. None of the compressions makes strips much larger. */
 static uint64_t page_bytes(const state *s) {
   const uint64_t a_page = 4096, a_strip = 64 + STRIP_BYTES / 64;
   const gconv_image *header = s->writer->header;

@@ -3,8 +3,8 @@
  * WebP by libwebp, with and without loss, with alpha, ICC profile, EXIF and XMP. The frames of an animation are read as
  * whole canvases.
  *
- * The libraries are loaded when the first WebP is read or written. Files are held and written whole: the format has at most
- * 16383 x 16383 pixels. Rows of an image are decoded as they are wanted.
+ * The libraries are loaded when the first WebP is read or written. All of a file is in memory: the format has at most 16383
+ * x 16383 pixels. Rows of an image are decoded as they are wanted.
  */
 #include "base/control.h"
 #include "base/library.h"
