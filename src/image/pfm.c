@@ -68,7 +68,8 @@ static gconv_status read_scale(gconv_reader *reader, bool *negative) {
   if (digits == 0 || zeros == digits || strspn(number, "0123456789.eE+-") != strlen(number))
     return gconv_fail(GCONV_BAD_FILE, "%s: its scale %s is not a number other than 0", source->name, word);
   size_t rest = number[0] == '1' ? strspn(number + 1, ".0") : 0;
-  bool is_one = number[0] == '1' && (rest == 0 || number[1] == '.') && (number[1 + rest] == '\0' || number[1 + rest] == 'e');
+  bool is_one =
+      number[0] == '1' && (rest == 0 || number[1] == '.') && number[1 + rest + strspn(number + 1 + rest, "eE+-0")] == '\0';
   if (!is_one)
     gconv_reader_note(reader, "its scale of %s is not applied: samples are used as they are stored", number);
   return GCONV_OK;
