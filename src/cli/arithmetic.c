@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arithmetic between --thens: -f subtract:input, -f mix:other.png,0.3; and local statistics: -f std:size=5. */
+/* Stages of arithmetic, such as -f subtract:input or -f mix:other.png,0.3, and local statistics, such as -f std:size=5. */
 #include "cli/arithmetic.h"
 
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static gconv_status name_filter(gconv_filters *filters, const char *name) {
   return GCONV_OK;
 }
 
-/* Reads the window of a statistic: a box of the size that the word has. */
+/* Reads the window of a statistic: a box of the size that the word names. */
 static gconv_status read_window(const char *word, const char *statistic, gconv_stage_arithmetic *a, gconv_filters *filters) {
   char box[64];
   snprintf(box, sizeof box, "average%s", word + strlen(statistic));

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* True if only banks have this syntax: not npy, nor NULL. */
+/* True if only banks have this syntax. False for npy, and for NULL. */
 bool gconv_bank_is_own_syntax(const char *syntax);
 
 /* Reads plain filters and stacks them into *bank, which must be empty. The error is gconv_last_error(). */
@@ -19,7 +19,7 @@ bool gconv_bank_is_meant(const char *spec, const char *syntax);
 /* Prints what the file of banks that `spec` names holds. After a failure, prints the error and returns false. */
 bool gconv_bank_print(const char *spec);
 
-/* True if `path` names a whole ONNX model, which can become a network, not one of its nodes. */
+/* True if `path` names a whole ONNX model, which can become a network. False if it names a node of a model. */
 bool gconv_model_is_one(const char *path);
 
 /* Reads the network of a file into *network, which must be empty. An ONNX model becomes a network. */
@@ -27,15 +27,15 @@ gconv_status gconv_network_load(const char *path, gconv_network *network);
 
 /* Prints what the network at `path` is. The error is gconv_last_error(). */
 gconv_status gconv_network_print(const char *path);
-/* Prints the nodes of an ONNX model that is no chain of layers; of a chain, nothing. `output`: draws them into this file,
- * which must be SVG, instead, and fails for a chain; or NULL. */
+/* Prints the nodes of an ONNX model. If the model is a chain of layers, prints nothing. If `output` is not NULL, draws the
+ * nodes into this file, which must be SVG, instead, and fails for a chain. */
 gconv_status gconv_graph_print(const char *path, const char *output);
 
-/* Does the same for a support vector machine (svm_info.c). */
+/* Prints what the support vector machine at `path` is (svm_info.c). */
 gconv_status gconv_svm_print(const char *path);
 
-/* Says in words how a network was trained, by its JSON object `trained`: "cross-entropy by adam, rate 0.001, batches of 32,
- * seed 0; ...". Entries that gconv train does not write are copied. For free(); NULL without memory. */
+/* Returns in words how a network was trained, from its JSON object `trained`: "cross-entropy by adam, rate 0.001, batches of
+ * 32, seed 0; ...". Entries that gconv train does not write are copied. For free(); NULL without memory. */
 char *gconv_trained_words(const char *json);
 
 /* Prints "classes 3: a, b, c", or nothing if there are none. */

@@ -37,7 +37,7 @@ static range find_range(const float *numbers, size_t count) {
 
 enum { TYPE_WIDTH = 8 };
 
-/* "64 x 3 x 7 x 7" */
+/* Prints, for example: "64 x 3 x 7 x 7". */
 static void print_shape(int32_t dimensions, const uint64_t *shape) {
   char text[8 * 24] = "one number";
   int used = 0;
@@ -99,7 +99,7 @@ static json_t *describe_entry(const gconv_bank_entry *entry) {
     json_array_append_new(shape, json_integer((json_int_t)entry->shape[i]));
   json_object_set_new(object, "name", gconv_json_text(entry->name));
   json_object_set_new(object, "kind", gconv_json_text(entry->kind));
-  if (strcmp(entry->kind, "filters") != 0) /* their type is not a file's */
+  if (strcmp(entry->kind, "filters") != 0) /* plain filters have no type in a file */
     json_object_set_new(object, "type", gconv_json_text(entry->type));
   json_object_set_new(object, "shape", shape);
   if (entry->obstacle)

@@ -29,9 +29,9 @@ static const gconv_option show_options[] = {
     GCONV_NO_SANDBOX_ROW,
     OPTION('o', "output", "FILE", once, common.output, .help = "the picture to write; - is standard output, as PNG"),
     OPTION(0, "zoom", "N", integer, sheet.zoom, .least = 1, .most = GCONV_BANK_MAX_ZOOM,
-           .help = "pixels of a weight, along each side; default: what makes a sheet of a good size"),
+           .help = "draw a weight as N x N pixels; default: as fits for a sheet of a good size"),
     OPTION(0, "columns", "N", integer, sheet.columns, .least = 1, .most = 1 << 20,
-           .help = "filters side by side; default: what makes a sheet of a good shape"),
+           .help = "filters side by side; default: as fits for a sheet of a good shape"),
     OPTION(0, "scale", "each|all", word, scale, .words = "each|all",
            .help = "scale each filter by its largest weight, or all by the largest of all; default: each"),
     GCONV_BANK_SYNTAX_ROW,
@@ -85,8 +85,8 @@ const gconv_command gconv_command_bank_show = {
     .name = "bank show",
     .synopsis = "bank show SPEC... -o FILE [OPTION...]",
     .help = "draw the filters of a bank as a contact sheet",
-    .details = "Filters of 3 channels are coloured; of others, each channel has a tile, side by side. Weights of 0 are\n"
-               "mid-grey.\n",
+    .details = "Filters of 3 channels are drawn in colour. Of other filters, each channel is a grey tile, side by side.\n"
+               "Weights of 0 are mid-grey.\n",
     .options = show_options,
     .record_bytes = GCONV_RECORD_BYTES(show_settings, common),
     .words = GCONV_WORDS_FILES,
@@ -110,8 +110,7 @@ static const gconv_option convert_options[] = {
     OPTION(0, "format", "FORMAT", text, format, .words = "bank|npy|safetensors",
            .help = "bank (text), npy or safetensors; default: by the extension"),
     OPTION(0, "net", "LAYERS", text, net,
-           .help =
-               "what follows each layer of a PyTorch state_dict, which becomes a network: 'relu, /2 relu, mean, softmax'"),
+           .help = "make a PyTorch state_dict a network, with what follows each layer: 'relu, /2 relu, mean, softmax'"),
     GCONV_BANK_SYNTAX_ROW,
     GCONV_OPTIONS_END,
 };
@@ -130,7 +129,7 @@ static int convert_network(const convert_settings *settings, const char *path) {
   gconv_network network = {0};
   if (settings->format && settings->common.output && gconv_ends_in(settings->common.output, ".onnx"))
     return say_failure(
-        gconv_refuse("--format %s: the name of the file, %s, says that it is an ONNX model: leave one of both out",
+        gconv_refuse("--format %s: the name of the file, %s, says that it is an ONNX model: leave out --format",
                      settings->format, settings->common.output));
   gconv_status status = !settings->net && gconv_network_is_one(path) ? gconv_network_read(path, &network)
                                                                      : gconv_network_import(path, settings->net, &network);
@@ -164,8 +163,8 @@ const gconv_command gconv_command_bank_convert = {
         "safetensors, --net says what follows each layer: none, relu, leaky:A, sigmoid, tanh or softmax, dropout,\n"
         "identity and flatten, with /STRIDE, valid, padding:N, pad, dilation:N, groups:N, eps:E, or ROWSxCOLUMNS that\n"
         "a dense layer sees; mean and residual stand alone. BatchNorm is folded into the layer before it.\n\n"
-        "Weights keep their bits. Text holds all that a bank has; .npy no biases; .npy and safetensors neither\n"
-        "stride, padding, dilation and groups, nor the names of filters.\n",
+        "Weights keep their bits. Text holds all that a bank has. .npy does not hold biases. Neither .npy nor safetensors\n"
+        "hold stride, padding, dilation, groups and the names of filters.\n",
     .options = convert_options,
     .record_bytes = GCONV_RECORD_BYTES(convert_settings, common),
     .words = GCONV_WORDS_FILES,

@@ -41,7 +41,7 @@ static bool fits(const gconv_taken_cases *taken, const gconv_dataset *data) {
          (taken->width == 0 || info->width == taken->width);
 }
 
-/* Opens the table without the column after the inputs. */
+/* Opens the table again, with the column after the inputs as labels. */
 static bool open_without_labels(gconv_dataset_options options, const gconv_taken_cases *taken, gconv_dataset **data) {
   char label[24];
   gconv_dataset *without = NULL;
@@ -87,7 +87,7 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------------ */
 
-/* Writes the first line, once a prediction tells how many outputs there are. */
+/* Writes the first line, if it is not written yet. The number of outputs is known only with the first prediction. */
 static gconv_status put_header(gconv_classifying *c, size_t outputs) {
   if (c->begun)
     return GCONV_OK;
@@ -150,7 +150,7 @@ static gconv_status take_case(void *user, const gconv_prediction *p) {
 gconv_status gconv_classify_data(gconv_classifying *c, const gconv_network *network, const gconv_svm *svm,
                                  const gconv_dataset *data) {
   gconv_status status = gconv_predict_all(network, svm, c->device, data, &c->confusion, take_case, c);
-  c->confusion.names = c->classes; /* the data go */
+  c->confusion.names = c->classes; /* these names stay when the data are freed */
   return status;
 }
 

@@ -16,21 +16,22 @@ typedef struct gconv_classifying {
   const gconv_cases *cases;
   bool evaluate;
   const char *path, *input;   /* the paths of the model and of the data */
-  const char *const *classes; /* the classes of the model ... */
-  size_t class_count;         /* ... 0: it yields numbers */
-  const char *certainty;      /* the model's number for a class: "probability", "output"; NULL: none */
+  const char *const *classes; /* the classes of the model */
+  size_t class_count;         /* 0: the model yields numbers */
+  const char *certainty;      /* what the number is that a model yields with a class, such as "probability"; NULL: none */
   gconv_device *device;
   gconv_chosen_device chosen;
   gconv_sink *sink; /* NULL: predictions are not written */
-  bool terminal;    /* they go to a terminal */
-  bool begun;       /* the first line is written */
+  bool terminal;    /* predictions go to a terminal */
+  bool begun;       /* the first line of predictions is written */
   const char *unit; /* what a case is called: "case", "image", "sample" */
   size_t hop;       /* for windows: samples from one to the next; else 0 */
   gconv_confusion confusion;
   gconv_mistakes mistakes;
-  double squares;            /* if outputs are no classes: the sum of squared errors ... */
-  double first, sum, spread; /* ... the first target; sums of others' differences from it, and their squares */
+  /* If outputs are numbers: how many were compared with targets; the sum of squared errors; the first target; the sum of the
+   * targets' differences from the first, and the sum of the squares of these differences. */
   size_t numbers;
+  double squares, first, sum, spread;
 } gconv_classifying;
 
 /* The shape of cases that a model takes; 0: any height, any width. */
@@ -49,14 +50,14 @@ gconv_status gconv_classify_open_output(gconv_classifying *c);
 gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_options options,
                                       const gconv_taken_cases *taken, gconv_dataset **data);
 
-/* Takes a prediction: writes its name and it as CSV, if there is an output, and counts it for --evaluate and --report. */
+/* Takes a prediction: writes it with its name as CSV, if there is an output, and counts it for --evaluate and --report. */
 gconv_status gconv_classify_take(gconv_classifying *c, const char *name, const gconv_prediction *prediction);
 /* Takes all cases of a data set, by a network or, if that is NULL, a support vector machine. */
 gconv_status gconv_classify_data(gconv_classifying *c, const gconv_network *network, const gconv_svm *svm,
                                  const gconv_dataset *data);
 
-/* Ends the work, whose status is given: completes the predictions, writes the report, and prints what --evaluate found, or
- * the error; frees all but the settings. `pictures`: names of mistakes are images. Returns the exit status. */
+/* Ends the work. If `status` is GCONV_OK, completes the predictions, writes the report, and prints what --evaluate found;
+ * else prints the error. Frees all but the settings. `pictures`: names of mistakes are images. Returns the exit status. */
 int gconv_classify_end(gconv_classifying *c, gconv_status status, bool pictures);
 
 /* Prints the JSON of what --evaluate found to `out`. */

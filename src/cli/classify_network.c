@@ -53,7 +53,7 @@ static gconv_status classify_data(networking *n) {
 
 /* ---- Images ----------------------------------------------------------------------------------------------------------- */
 
-/* Makes a grey image RGB, as training did beside images of RGB. Alpha, which does not count, is left out. */
+/* Makes a grey image RGB, as training does with grey images among coloured ones. Leaves out alpha, which is ignored. */
 static gconv_status widen(gconv_image *image) {
   gconv_image wide = {.type = image->type, .frames = 1, .height = image->height, .width = image->width, .channels = 3};
   GCONV_TRY(gconv_image_allocate(&wide));
@@ -178,7 +178,7 @@ static gconv_status prepare(networking *n) {
 int gconv_classify_network(gconv_classifying *c) {
   networking n = {.c = c};
   gconv_status status = prepare(&n);
-  const bool numbers = n.network.height == 1; /* a table or a signal, one number high */
+  const bool numbers = n.network.height == 1; /* the network takes the rows of a table or a signal */
   c->unit = numbers ? "case" : "image";
   GCONV_THEN(status, numbers ? classify_data(&n) : classify_images(&n));
   int result = gconv_classify_end(c, status, !numbers);

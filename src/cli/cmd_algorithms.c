@@ -27,6 +27,6 @@ const gconv_command gconv_command_algorithms = {
     .help = "the algorithms of this build, for --algorithm",
     .details =
         "Exact algorithms give the same bits on every device; the others state a bound on their error, which --verify\n"
-        "holds them to. Some are made of a library, and say so where it is missing.\n",
+        "checks. Some need a library; the list says so where it is missing.\n",
     .run = run,
 };

@@ -63,7 +63,7 @@ gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv
   for (size_t i = 0; i < specs->count; i++)
     banks += gconv_bank_is_meant(specs->items[i], syntax);
   if (banks > 0 && specs->count > 1)
-    return gconv_refuse("one bank stands alone; several plain filters are stacked");
+    return gconv_refuse("name one bank, or several plain filters, which are stacked");
   return banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : gconv_bank_stack_specs(specs, syntax, bank);
 }
 

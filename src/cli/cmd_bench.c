@@ -18,7 +18,7 @@ typedef struct bench_settings {
 
 /* ---- Kinds of values: shapes, and lists of them ---- */
 
-/* Reads the first `length` letters as WxH, or, if `most` is 3, as WxHxC. Returns the number of numbers; 0: it is neither. */
+/* Reads the first `length` letters as WxH or, if `most` is 3, as WxHxC. Returns how many numbers they have; 0: neither. */
 static int parse_extents(const char *value, size_t length, int most, int32_t *numbers) {
   char text[64];
   if ((size_t)snprintf(text, sizeof text, "%.*s", (int)length, value) >= sizeof text)
@@ -85,7 +85,7 @@ gconv_status gconv_take_blocks(const gconv_given *given) {
   return GCONV_OK;
 }
 
-/* What is swept: threads of a block, blocks of a grid. */
+/* Chooses what is swept: the threads of a block, or the blocks of a grid. */
 gconv_status gconv_take_sweep(const gconv_given *given) {
   gconv_bench_settings *bench = given->field;
   int index;
@@ -137,7 +137,7 @@ static const gconv_option options[] = {
     OPTION(0, "sweep", "KIND", sweep, bench, .words = "block|grid",
            .help = "block: the usual blocks, from 8x8 to 256x4; grid: numbers of blocks from 16 to 65536"),
     OPTION(0, "figure", "NAME", name, bench.figure, .word_at = gconv_bench_figure_at,
-           .help = "a grid that is known by name: below; other options still count"),
+           .help = "measure one of the figures listed below; other options change what it measures"),
     OPTION(0, "experiment", "NAME", name, bench.experiment, .word_at = experiment_at,
            .excludes = "planar type filter figure verify auto-check plot-kind",
            .excluded = "--experiment measures layers or nets: it takes --image, --sizes, --batches, --filters, --against, "
@@ -163,22 +163,22 @@ static const gconv_option options[] = {
            .takes = "numbers of threads with commas between: 1,2,4",
            .help = GCONV_THREADS_HELP "; several are measured in turn"),
     OPTION(0, "runs", "N", integer, bench.grid.runs, .least = 1, .most = 10000,
-           .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
+           .help = "number of runs, whose median is reported; default: 20, and fewer where 20 would take over a second"),
     OPTION(0, "verify", NULL, flag, bench.grid.verify,
            .help = "compare all rows of the results with float64, not just some; slow for large filters"),
     OPTION(0, "profile", NULL, flag, bench.profile,
            .help = "on an NVIDIA GPU, add what its multiprocessors do, by the counters of the hardware: how many warps are "
                    "there, and what they wait for"),
     OPTION(0, "auto-check", NULL, flag, bench.auto_check, .excludes = "csv json plot algorithm profile",
-           .excluded = "--auto-check compares all algorithms, in a table of its own: --csv, --json, --plot, --profile and "
-                       "--algorithm are for the others",
+           .excluded = "--auto-check compares all algorithms, in a table of its own: leave out --csv, --json, --plot, "
+                       "--profile and --algorithm",
            .help = "compare what auto chooses with the best algorithm at every point; fails if it is too far behind"),
     GCONV_HEADING("Reports"),
     OPTION(0, "csv", "[FILE]", file_or_output, bench.csv, .excludes = "json",
            .help = "rows with commas, into FILE.csv; by itself, to standard output"),
     OPTION(0, "json", "[FILE]", file_or_output, bench.json,
            .help = "one JSON document, into FILE.json; by itself, to standard output"),
-    OPTION(0, "plot", "FILE", text, common.plot, .help = "draw it with gnuplot, too: FILE.svg or FILE.png"),
+    OPTION(0, "plot", "FILE", text, common.plot, .help = "also draw the results with gnuplot: FILE.svg or FILE.png"),
     OPTION(0, "plot-kind", "KIND", word, bench.plot_kind,
            .words = "filter|image|block|grid|roofline", /* gconv_bench_plot_kind */
            .help = "time against filter (default), image, block or grid; or a roofline: rate against arithmetic intensity"),
@@ -238,13 +238,13 @@ const gconv_command gconv_command_bench = {
         "Times are of the convolution alone, on samples in the memory of the device, without files and transfers; on\n"
         "a GPU they are from events, and inputs are rotated past its caches. A sample is a channel of a pixel. `copy`\n"
         "is the bandwidth used (input read once, output written once) as a part of that of a copy, and `peak` the\n"
-        "multiply-adds as a part of the best rate, both measured in the same run. TFLOP/s count the taps as they are\n"
-        "written; of algorithms that do fewer multiply-adds, such as separable, they are effective, and no part of the\n"
-        "best rate. `+-` is half the distance of the quartiles of the runs. `error` is the largest difference to\n"
-        "float64, in samples of the result, of some of the rows. Several filters in one FILTER are combined to their\n"
-        "magnitude. With --profile, `warps` are those resident in a multiprocessor, as a part of the most that it can\n"
-        "hold, and `waiting for` is followed by the three reasons why they issue no instruction most of the time, as\n"
-        "NVIDIA's tools call them, with their parts of the time of all warps (docs/kernels.md explains some).\n\n"
+        "multiply-adds as a part of the best rate, both measured in the same run. TFLOP/s count all taps of a filter;\n"
+        "algorithms that do fewer multiply-adds, such as separable, have these as effective rates, and no `peak`.\n"
+        "`+-` is half the distance of the quartiles of the runs. `error` is the largest difference to float64, in\n"
+        "samples of the result, of some of the rows. Several filters in one FILTER are combined to their magnitude.\n"
+        "With --profile, `warps` are those resident in a multiprocessor, as a part of the most that it can hold.\n"
+        "`waiting for` has the three most frequent reasons why warps issue no instruction, by the names of NVIDIA's\n"
+        "tools, with their parts of the time of all warps (docs/kernels.md explains some).\n\n"
         "Figures:\n" GCONV_BENCH_FIGURES "\n`gconv bench --experiment list` lists the experiments;\n"
         "docs/theses.md has the figures of theses among them\n",
     .options = options,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv classify: what a trained network or support vector machine takes cases for. */
+/* gconv classify: the classes, or numbers, that a trained network or support vector machine predicts. */
 #include "cli/classify.h"
 #include "cli/command.h"
 #include "cli/job_settings.h"
@@ -16,7 +16,7 @@ typedef struct classify_settings {
   bool evaluate;
 } classify_settings;
 
-/* Refuses an option of maps. First tells what is wrong with the model: a damaged one may classify pixels. */
+/* Refuses an option of maps. If the model cannot be read, fails for that reason instead: it may be one for pixels. */
 static gconv_status refuse_map_option(const char *path, const char *option) {
   gconv_network network = {0};
   gconv_svm *machine = NULL;
@@ -44,7 +44,7 @@ static gconv_status check_model(const char *path) {
     const gconv_status status = gconv_network_import(path, NULL, &network);
     gconv_network_free(&network);
     if (status != GCONV_OK)
-      return gconv_refuse("%s: is an ONNX model, of which gconv makes no network: %s", path, gconv_last_error());
+      return gconv_refuse("%s: is an ONNX model that cannot become a network: %s", path, gconv_last_error());
     return gconv_refuse("%s: is an ONNX model: gconv bank convert %s -o n.safetensors makes a network of it first", path,
                         path);
   }
@@ -135,7 +135,7 @@ static gconv_status check_pixels(classify_settings *settings, const gconv_texts 
     return gconv_refuse("--json prints what --evaluate finds");
   settings->job.windows = settings->cases.windows;
   settings->job.raw = settings->cases.raw;
-  settings->job.options.gray = false; /* the features of the network say so */
+  settings->job.options.gray = false; /* the network's features say whether images become grey */
   if (!settings->job.common.device)
     settings->job.common.device = "auto";
   return gconv_texts_add(&settings->job.last.filters, strdup(network)) ? GCONV_OK : gconv_no_memory();
@@ -164,16 +164,15 @@ static const gconv_option options[] = {
     GCONV_TABLE_ROWS(classify_settings, cases),
     GCONV_GRAY_ROW(classify_settings, cases),
     OPTION('d', "device", "NAME", text, job.common.device, .words = "auto|cpu|cuda", .synonyms = gconv_device_words,
-           .help = "cpu, cuda, cuda:N or auto; default: cpu, of support vector machines auto, a GPU where it pays"),
+           .help = "cpu, cuda, cuda:N or auto; default: cpu; for support vector machines auto: a GPU where it is faster"),
     GCONV_THREADS_ROW,
     GCONV_HEADING("Results"),
     OPTION('o', "output", "FILE", once, job.common.output,
            .help = "the predictions, CSV; default: standard output, or with --evaluate nowhere"),
     OPTION(0, "report", "FILE", text, job.common.report, .also = "html",
-           .help = "with --evaluate: a page of HTML without outside parts: confusion, IoU and F1, the worst mistakes"),
+           .help = "with --evaluate: a page of HTML in one file: confusion matrix, IoU and F1, the worst mistakes"),
     OPTION(0, "evaluate", NULL, flag, evaluate, .also = "eval",
-           .help =
-               "compare with the labels: print the accuracy, and the table of confusion; of pixels, with the masks of -t"),
+           .help = "compare with the labels, or pixels with the masks of -t: print the accuracy and the confusion matrix"),
     GCONV_PROBABILITIES_ROW(classify_settings, job.probabilities),
     GCONV_CASES_JSON_ROW,
     GCONV_QUIET_ROW,
@@ -205,14 +204,14 @@ const gconv_command gconv_command_classify = {
         "INPUT is a table, a signal, an image or a folder of images, as the network was trained. Predictions are\n"
         "CSV: case, class, probability; or the outputs of a network without classes. Labels after the columns are\n"
         "passed over.\n\n"
-        "--evaluate compares with the labels: of a table, its column; of images, the folder of each. It prints the\n"
-        "share that is right in %, and a table with a row for each class and a column for each it was taken for; of\n"
-        "more than 10 classes, the pairs that are taken for each other most often, where --json has the whole table.\n\n"
+        "--evaluate compares with the labels: the column of a table, or the names of the images' folders. It prints\n"
+        "the share that is right in %, and the confusion matrix: a row for each class, a column for each prediction.\n"
+        "For more than 10 classes, it prints the most frequent mistakes, and only --json has the whole matrix.\n\n"
         "A model that was trained with --features names the class of each pixel: -o has maps of classes, as for\n"
         "filtered images: a file, a folder or a template. --evaluate compares them with masks, of the same names,\n"
-        "also without -o: --evaluate MASKS, or -t MASKS. It also prints, for each class, the share of pixels that are\n"
-        "in both of all that are in either (IoU), and F1. Without -i, the words after MODEL are images; the last one\n"
-        "names the masks, if --evaluate is there and -t is not.\n\n"
+        "also without -o: --evaluate MASKS, or -t MASKS. It also prints, for each class, F1 and IoU: the pixels in both\n"
+        "map and mask, as a share of those in either. Without -i, the words after MODEL are images; with --evaluate\n"
+        "and without -t, the last word names the masks.\n\n"
         "  gconv classify pixels.safetensors -i slides/ -o maps/ --evaluate masks/\n",
     .options = options,
     .record_bytes = GCONV_RECORD_BYTES(classify_settings, job.common),

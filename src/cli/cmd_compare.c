@@ -37,7 +37,7 @@ static void report_frame(const gconv_difference *found, void *user) {
   }
 }
 
-/* A tolerance of 1 lets every integer image pass: levels were meant. */
+/* Refuses a tolerance of 1 or more for integer images, where 1 is white: all would pass. The user meant levels. */
 static gconv_status check_tolerance(const gconv_comparison *c, const gconv_difference *found) {
   double tolerance = c->settings->tolerance;
   if (found->white == 1 || tolerance < 1)
@@ -143,7 +143,7 @@ static const gconv_option options[] = {
            .help = "put TEXT after {stem} in the names of pictures, so that they may lie among the images: --suffix _diff; "
                    "files that are called so are not compared"),
     OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also compare the sub-folders of folders"),
-    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON; null is what is infinite or not defined"),
+    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON; infinite and undefined numbers are null"),
     GCONV_MAX_PIXELS_ROW(),
     GCONV_THREADS_ROW,
     OPTION('q', "quiet", NULL, flag, common.quiet, .help = "print only errors: the exit status tells the rest"),
@@ -177,7 +177,7 @@ const gconv_command gconv_command_compare = {
     .synopsis = "compare A B [OPTION...]",
     .help = "by how much two images, or two folders of them, differ: largest and mean difference, PSNR, SSIM",
     .details = "Differences are |a - b|, where 1 is white. Images of different types are compared in these units; they\n"
-               "must have the same size and channels, of which alpha is one. PSNR and SSIM (Wang 2004) are those of\n"
+               "must have the same size and number of channels, alpha included. PSNR and SSIM (Wang 2004) are those of\n"
                "scikit-image. Files of two folders are compared by their names, with a line for each and one for all.\n\n"
                "The picture of -o shows the largest difference of any channel: equal is black; one level of 255 (of\n"
                "65535, if samples are finer) is the grey level 32; each doubling adds the same, up to white.\n\n"

@@ -26,9 +26,9 @@ static void begin(void *record) {
   settings->depth = -1;
 }
 
-/* ---- What is read ---------------------------------------------------------------------------------------------------- */
+/* ---- The PSF --------------------------------------------------------------------------------------------------------- */
 
-/* Makes a plane of a PSF of a frame's grey samples. */
+/* Makes a plane of a PSF from the grey samples of a frame. */
 static gconv_status take_frame(const gconv_image *image, int32_t frame, gconv_filter *filter) {
   const size_t width = (size_t)image->width, step = (size_t)image->channels, count = width * (size_t)image->height;
   *filter = (gconv_filter){.name = strdup("psf"),
@@ -49,7 +49,7 @@ static gconv_status take_frame(const gconv_image *image, int32_t frame, gconv_fi
   return GCONV_OK;
 }
 
-/* Makes a PSF of a picture: its grey samples, and of several frames a PSF in three dimensions. */
+/* Makes a PSF from the grey samples of a picture. Several frames make a PSF in three dimensions. */
 static gconv_status take_picture(const char *path, const gconv_image *image, gconv_filters *psf) {
   if ((image->planar && image->channels > 1) || image->channels - image->alpha != 1)
     return gconv_refuse("--psf %s: has %d channels: the picture of a point is in grey", path, (int)image->channels);
@@ -61,7 +61,7 @@ static gconv_status take_picture(const char *path, const gconv_image *image, gco
   return GCONV_OK;
 }
 
-/* A Gaussian with three sigmas, along z, y and x: what it makes of a point in the middle of a volume. */
+/* Makes a Gaussian with three sigmas, along z, y and x, by filtering a volume with one point in the middle. */
 static gconv_status make_solid(gconv_device *device, const char *spec, const double sigmas[3], gconv_filters *psf) {
   int32_t radius[3];
   for (size_t i = 0; i < 3; i++) {
@@ -85,7 +85,7 @@ static gconv_status make_solid(gconv_device *device, const char *spec, const dou
   return status;
 }
 
-/* The PSF: a filter as of -f, or a picture. */
+/* Reads the PSF: a filter as -f takes it, or a picture. */
 static gconv_status read_psf(gconv_device *device, const char *spec, gconv_filters *psf) {
   gconv_image picture = {0};
   double sigmas[3];
@@ -105,7 +105,7 @@ static gconv_status read_psf(gconv_device *device, const char *spec, gconv_filte
   return gconv_filters_read(spec, NULL, psf);
 }
 
-/* ---- What is told ---------------------------------------------------------------------------------------------------- */
+/* ---- Reports --------------------------------------------------------------------------------------------------------- */
 
 static bool report(const gconv_deconvolve_step *step, void *user) {
   const deconvolve_settings *settings = user;
@@ -146,7 +146,7 @@ static void tell(const deconvolve_settings *settings, const gconv_filters *psf, 
 
 /* ---- The result ------------------------------------------------------------------------------------------------------ */
 
-/* Converts floats to samples of another type, in place of `image`. Says how many are clamped. */
+/* Replaces an image of floats by one of another type. Prints how many samples are clamped. */
 static gconv_status convert(gconv_image *image, gconv_type type, bool quiet) {
   gconv_image made = {.type = type,
                       .frames = image->frames,
@@ -211,7 +211,7 @@ static gconv_status check(const deconvolve_settings *settings, const gconv_texts
       (settings->accelerate || settings->total_variation > 0 || settings->change > 0 || settings->iterations > 0))
     return gconv_refuse("--method wiener has no iterations: leave out --iterations, --accelerate, --tv and --stop");
   if (settings->method == GCONV_RICHARDSON_LUCY && settings->noise > 0)
-    return gconv_refuse("--noise is of --method wiener: leave it out, or name that");
+    return gconv_refuse("--noise is for --method wiener: leave it out, or choose that method");
   GCONV_TRY(gconv_check_is_there(inputs->items[0]));
   gconv_texts read = {0};
   char *both[] = {inputs->items[0], (char *)settings->psf};
@@ -221,7 +221,7 @@ static gconv_status check(const deconvolve_settings *settings, const gconv_texts
                                      &(gconv_message){0});
 }
 
-/* Refuses a result that its format cannot hold, or whose folder is missing: before the work. */
+/* Before the work, refuses a result that its format cannot hold, or whose folder is missing. */
 static gconv_status check_result(const deconvolve_settings *settings, const gconv_image *image) {
   const char *path = settings->common.output, *slash = strrchr(path, '/');
   const gconv_format_info *format = gconv_format_by_path(path);
@@ -278,17 +278,17 @@ static gconv_status deconvolve(const deconvolve_settings *settings, const char *
 #define OPTION(...) GCONV_OPTION(deconvolve_settings, __VA_ARGS__)
 static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
-    OPTION('i', "input", "PATH...", texts, common.inputs, .several = true, .help = "the image; without -i, too"),
+    OPTION('i', "input", "PATH...", texts, common.inputs, .several = true, .help = "the image; -i may be left out"),
     OPTION(0, "psf", "P", text, psf, .also = "kernel point-spread-function",
            .help = "the point spread function: a filter file, a filter such as gaussian:sigma=2, what gconv fit found, a "
                    "picture of a point, or, for a volume, a stack of planes"),
     OPTION('o', "output", "FILE", once, common.output, .help = "the result, in any format"),
     OPTION(0, "method", "rl|wiener", word, method, .words = "rl|wiener", .also = "algorithm",
-           .help = "rl (default): Richardson-Lucy, for counts, never negative; wiener: at once, by spectra"),
+           .help = "rl (default): Richardson-Lucy, for counts, never negative; wiener: in one step, by spectra"),
     OPTION('n', "iterations", "N", integer, iterations, .also = "iter num-iter niter", .least = 1, .most = 1000000,
            .help = "iterations of rl, at most; default: 20"),
     OPTION(0, "accelerate", NULL, flag, accelerate, .also = "accelerated",
-           .help = "predict by the steps before (Biggs and Andrews): some 5 to 10 times fewer iterations"),
+           .help = "extrapolate from earlier iterations (Biggs and Andrews): some 5 to 10 times fewer are needed"),
     OPTION(0, "tv", "L", from_zero, total_variation, .takes = "a number from 0 on: 0.002", .also = "total-variation",
            .help = "smooth noise by total variation of this weight, such as 0.002"),
     OPTION(0, "stop", "C", from_zero, change, .takes = "a number from 0 on: 0.001", .also = "tolerance",
@@ -326,10 +326,10 @@ const gconv_command gconv_command_deconvolve = {
     .help = "undo a blur whose point spread function is known: Richardson-Lucy, Wiener",
     .details =
         "The PSF is divided by its sum, and centred at the tap nearest to its centre of mass. Each colour is\n"
-        "restored by itself; alpha stays. With a PSF of several planes, those of the image are one volume.\n"
-        "Edges: rl restores an image that is larger by the PSF and weighs it by what is seen (Bertero and Boccacci),\n"
-        "so that nothing is assumed of what lies outside; wiener extends the image by its reflection. The flux is\n"
-        "kept. Missing samples (NaN, no data) have no weight, and rl fills them.\n"
+        "restored by itself; alpha stays. With a PSF of several planes, the planes of the image are one volume.\n"
+        "Edges: rl restores an image that is larger by the PSF, and weighs its pixels by how much of them was seen\n"
+        "(Bertero and Boccacci): it assumes nothing of what lies outside. wiener extends the image by its reflection.\n"
+        "The flux is kept. Missing samples (NaN, no data) have no weight, and rl fills them.\n"
         "Ctrl-C writes the result so far; a second one ends the program.\n",
     .options = options,
     .record_bytes = GCONV_RECORD_BYTES(deconvolve_settings, common),

@@ -21,7 +21,7 @@ static gconv_status open_manifest(gconv_main_job *job, bool writes) {
   return gconv_memory_limit_explain(job->common->memory, gconv_job_open_manifest(job, writes));
 }
 
-/* The last step: from here on, memory is counted by images. */
+/* The last step before the run, which counts the memory of its images itself. */
 static gconv_status make_operation(gconv_main_job *job) {
   gconv_status status = gconv_memory_limit_explain(job->common->memory, gconv_job_make_operation(job));
   gconv_memory_limit_end();
@@ -30,7 +30,7 @@ static gconv_status make_operation(gconv_main_job *job) {
 
 /* ---- --algorithm all ---------------------------------------------------------------------------------------------- */
 
-/* True if any result would be written: false if existing results are kept, and all exist. */
+/* True if any result would be written; false if existing results are kept, and all exist. */
 static bool writes_any(const gconv_main_job *job) {
   if (!job->common->no_clobber && !job->settings->skip_existing)
     return true;
@@ -40,7 +40,7 @@ static bool writes_any(const gconv_main_job *job) {
   return false;
 }
 
-/* Finds the fastest algorithm, for the job that follows. Returns GCONV_EXIT_OK, or the exit status. */
+/* Finds the fastest algorithm, and sets it for the job. Returns GCONV_EXIT_OK, or the exit status of the command. */
 static int race(gconv_main_job *job) {
   const gconv_network *network = gconv_job_last_network(job);
   const gconv_race asked = {.batch = &job->batch,
@@ -60,7 +60,7 @@ static int race(gconv_main_job *job) {
         "--algorithm all is a race on one image, which is read twice: name a single file, not a folder, a pattern or -");
     return GCONV_EXIT_USAGE;
   }
-  if (!writes_any(job)) /* nothing to race for: the batch says so */
+  if (!writes_any(job)) /* no work for the fastest one; the batch says so */
     return GCONV_EXIT_OK;
   gconv_memory_limit_end();
   if (gconv_race_run(&asked, &fastest, job->raced) != GCONV_OK)
@@ -144,14 +144,14 @@ static int work(gconv_main_job *job) {
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }
 
-/* Says that this shard got no image: there are more shards than images, or the hash gave it none. */
+/* Prints that this shard got no image: there are more shards than images, or the hash gave it none. */
 static int remark_on_no_share(const gconv_main_job *job) {
   if (!job->common->quiet)
     gconv_say("shard %d/%d has none of the images", job->settings->shard.number, job->settings->shard.count);
   return GCONV_EXIT_OK;
 }
 
-/* Does everything before the first image is filtered. Gives up rights as soon as it is known which are needed. */
+/* Does everything before the first image is filtered. Gives up rights to change files as soon as the outputs are known. */
 static gconv_status prepare(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
   GCONV_TRY(gconv_job_settings_finish(settings));
@@ -261,7 +261,7 @@ const gconv_command gconv_command_filter = {
     .synopsis = "[filter] -i INPUT... -f FILTER... -o OUTPUT [OPTION...]\n"
                 "       gconv FILTER INPUT... OUTPUT [OPTION...]",
     .help = "filter images: the main command, which need not be named",
-    .details = "Words stand for their options where nothing is unclear: gconv FILTER INPUT... OUTPUT.\n\n"
+    .details = "-f, -i and -o can be left out where nothing is unclear: gconv FILTER INPUT... OUTPUT.\n\n"
                "Exit status: 0 if all went well, 1 if everything failed, 2 if the request was wrong and nothing was done,\n"
                "3 if some results failed, 128 + N if signal N ended it: finished results stay.\n",
     .more = print_formats,

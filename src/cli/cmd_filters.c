@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv filters: the built-in filters, and the files that ship. */
+/* gconv filters: the built-in filters, and the filter files that come with gconv. */
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
@@ -15,7 +15,7 @@ static bool is_wanted(const gconv_texts *words, const char *name, const char *te
   return true;
 }
 
-/* Returns how many it prints, below a heading. */
+/* Prints built-in filters below a heading. Returns how many. */
 static size_t print_builtins(const gconv_texts *words) {
   const gconv_builtin_info *filter;
   size_t printed = 0;
@@ -64,11 +64,11 @@ static size_t print_shipped(const gconv_texts *words) {
   return printed;
 }
 
-/* What arithmetic makes. */
+/* The formulas of arithmetic. */
 static const char *const made_by[GCONV_BRIGHTNESS] = {
     [GCONV_ADD] = "x + y",
     [GCONV_SUBTRACT] = "x - y",
-    [GCONV_SUBTRACT_FROM] = "y - x: after a blur and with the input, the details that it took away",
+    [GCONV_SUBTRACT_FROM] = "y - x: after a blur and with the input, the details that the blur removed",
     [GCONV_MULTIPLY] = "x * y",
     [GCONV_DIVIDE] = "x / y",
     [GCONV_DIVIDE_INTO] = "y / x",
@@ -99,8 +99,8 @@ static size_t print_arithmetic(const gconv_texts *words) {
 /* Lists local statistics. */
 static size_t print_statistics(const gconv_texts *words) {
   static const char *const help[] = {[GCONV_VARIANCE] = "the variance of the samples in a window, size=3",
-                                     [GCONV_STD] = "their standard deviation",
-                                     [GCONV_CONTRAST] = "contrast normalisation: (the pixel - their mean) / their std"};
+                                     [GCONV_STD] = "the standard deviation of these samples",
+                                     [GCONV_CONTRAST] = "contrast normalisation: (pixel - mean) / std of these samples"};
   size_t printed = 0;
   for (size_t k = 0; k < sizeof help / sizeof *help; k++) {
     const char *name = gconv_statistic_name((gconv_statistic)k);
@@ -130,7 +130,7 @@ static int run(void *settings, const gconv_texts *words) {
 const gconv_command gconv_command_filters = {
     .name = "filters",
     .synopsis = "filters [WORD...]",
-    .help = "list built-in filters and the files in the folder of filters: all, or the ones in whose line a WORD stands",
+    .help = "list built-in filters and the files in the folder of filters: all, or those whose lines have each WORD",
     .words = GCONV_WORDS_ANY,
     .run = run,
 };

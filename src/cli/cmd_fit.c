@@ -42,11 +42,11 @@ static gconv_status find_pairs(gconv_fitting *f) {
     if (alone && !f->alone_one)
       f->alone_one = alone;
     if (alone && !alone->found)
-      return gconv_refuse("%s: has no partner among the images of %s: pairs have one name, but for the extension",
+      return gconv_refuse("%s: has no partner among the images of %s: both must have the same name, but for the extension",
                           alone->path, f->matched[i].a ? "-t" : "-i");
   }
   if (f->pairs == 0)
-    return gconv_refuse("fit: no pair: none of %zu files before and %zu after have one name, such as %s", before->count,
+    return gconv_refuse("fit: no pair: none of %zu files before and %zu after have the same name, such as %s", before->count,
                         after->count, f->alone_one->path);
   return GCONV_OK;
 }
@@ -94,7 +94,7 @@ static gconv_status prepare(gconv_fitting *f) {
 
 /* ---- The fit --------------------------------------------------------------------------------------------------------- */
 
-/* Returns the share of pair number `index` that is held out; of whole pairs, 1 for the last of every 1 / holdout. */
+/* Returns the share of pair number `index` that is held out. If pairs are held out as a whole, every (1 / holdout)-th is. */
 static double held_of(const gconv_fitting *f, size_t index) {
   double share = f->settings->holdout;
   return f->by_rows ? share : floor((double)(index + 1) * share) - floor((double)index * share);
@@ -131,7 +131,7 @@ static const gconv_option options[] = {
     OPTION('i', "input", "PATH...", texts, common.inputs, .also = "before", .several = true,
            .help = "the images before the filter: files, folders, quoted patterns, or - for standard input"),
     OPTION('t', "target", "PATH...", texts, targets, .also = "after targets", .several = true,
-           .help = "the images after it; of several, two whose names are the same, but for the extension, are a pair"),
+           .help = "the images after the filter; with several, two of the same name, but for the extension, are a pair"),
     OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also search the sub-folders of folders"),
     OPTION('s', "size", "N|RxS", size, fit.rows, .most = GCONV_FIT_MAX_TAPS,
            .help = "the size of the filter: N x N, or R rows and S columns, such as 5x9"),
@@ -148,11 +148,11 @@ static const gconv_option options[] = {
     OPTION(0, "border", "MODE", border, border, .also = "boundary", .near = "edge", .word_at = gconv_word_border_at,
            .synonyms = gconv_border_words, .drawing = GCONV_BORDER_DRAWING,
            .help = "what the filter saw outside the image: zero, constant:V, replicate, symmetric, reflect101 or wrap; "
-                   "default: only the pixels count where it lies inside"),
+                   "default: only pixels count where the filter lies inside the image"),
     OPTION(0, "holdout", "SHARE", share, holdout, .near = "validate test",
-           .help = "hold out this share of the pairs, of one pair of its rows, such as 20%, and tell how well the filter "
-                   "explains it"),
-    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON; null is what is not defined"),
+           .help = "hold out this share of the pairs, such as 20%, or of the rows of a single pair, and report how well the "
+                   "filter explains them"),
+    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON; undefined numbers are null"),
     GCONV_MAX_PIXELS_ROW(),
     GCONV_THREADS_ROW,
     OPTION('q', "quiet", NULL, flag, common.quiet, .help = "print only errors"),
@@ -186,8 +186,8 @@ const gconv_command gconv_command_fit = {
         "does not count, and neither do samples of 8 or 16 bits that are black or white after the filter, as they may\n"
         "be cut off there. R2 is the share of the variance that the filter explains. A large condition number, 1e8\n"
         "and more, says that the images hardly tell filters apart: small errors of samples make large errors of taps.\n\n"
-        "It is said if no filter of this size explains the images (R2 is below 0.95, and residuals of neighbours\n"
-        "correlate by more than 0.3, so that they are no noise), if AFTER looks shifted, and if the filter looks cut\n"
+        "A line says so if no filter of this size explains the images (R2 is below 0.95, and residuals of neighbours\n"
+        "correlate by more than 0.3, so that they are no noise), if AFTER looks shifted, or if the filter looks cut\n"
         "off.\n",
     .options = options,
     .record_bytes = GCONV_RECORD_BYTES(gconv_fit_settings, common),

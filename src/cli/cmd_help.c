@@ -32,7 +32,7 @@ static void print_overview(void) {
         stdout);
 }
 
-/* ---- What a word may be: each prints what it knows, and returns whether it knew anything ---- */
+/* ---- Kinds of words: each function prints what is known of the word, and returns whether there was anything ---- */
 
 static bool print_command(const char *word) {
   bool asks = strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
@@ -66,7 +66,7 @@ static bool print_shipped(const char *word) {
   return true;
 }
 
-/* Prints an option of the main job; if it has none of this name, options of other commands. */
+/* Prints the option of this name that the main job has or, if it has none, the first other command that has one. */
 static bool print_option(const char *word) {
   const gconv_command *command;
   char name[64];
@@ -112,7 +112,7 @@ static bool print_format(const char *word) {
   return true;
 }
 
-/* A parameter of built-in filters. */
+/* Prints the built-in filters that have a parameter of this name. */
 static bool print_parameter(const char *word) {
   const gconv_builtin_info *filter;
   size_t length = strlen(word), printed = 0;
@@ -123,7 +123,7 @@ static bool print_parameter(const char *word) {
   return printed > 0;
 }
 
-/* True if one of the commands before has the same row. */
+/* True if one of the first `commands` commands has the same row. */
 static bool is_row_before(const gconv_option *row, size_t commands) {
   const gconv_option *other;
   for (size_t i = 0; i < commands; i++) {
@@ -135,7 +135,8 @@ static bool is_row_before(const gconv_option *row, size_t commands) {
   return false;
 }
 
-/* Prints a value of an option of command number `index`, by its name here or in other programs. */
+/* Prints the options of command number `index` that have this value, by its name in gconv or in other programs. Leaves out
+ * rows that earlier commands have. Returns true if it printed anything, or if `printed`. */
 static bool print_value_of(size_t index, const char *word, bool printed) {
   const gconv_option *row, *table = gconv_command_options(gconv_command_at(index));
   for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));)
@@ -148,7 +149,7 @@ static bool print_value_of(size_t index, const char *word, bool printed) {
   return printed;
 }
 
-/* Prints a value of the main job; if it has no such value, of other commands. */
+/* Prints the options of the main job that have this value or, if there are none, those of other commands. */
 static bool print_value(const char *word) {
   bool printed = false;
   if (print_value_of(0, word, false))
@@ -181,7 +182,7 @@ static bool print_elsewhere(const char *word) {
 
 /* Prints filters with the word in their descriptions, such as "blur" or "edges". */
 static bool print_filters(const char *word) {
-  enum { SHORTEST = 3 }; /* letters: nearly all have shorter words */
+  enum { SHORTEST = 3 }; /* letters: nearly all descriptions contain shorter words */
   char *texts[] = {(char *)word};
   return strlen(word) >= SHORTEST && gconv_filters_list(&(gconv_texts){texts, 1}) > 0;
 }
@@ -240,7 +241,7 @@ static int answer_or_say(const char *word) {
   return GCONV_EXIT_USAGE;
 }
 
-/* Several words may be one term: "bank info", "exact family". Else they are answered one by one. */
+/* Several words may be one term, such as "exact family". Otherwise each word is answered by itself. */
 static int run(void *settings, const gconv_texts *words) {
   char phrase[128] = "";
   int status = GCONV_EXIT_OK;

@@ -16,10 +16,10 @@
 
 enum { PRINTED_SIZE = 9 }; /* the largest filters whose taps are printed */
 
-/* What the command tells, and how. */
+/* The report of the command. */
 typedef struct telling {
   const gconv_common *settings;
-  json_t *list; /* with --json: what was found so far; owned */
+  json_t *list; /* with --json: the report so far; owned */
 } telling;
 
 /* ---- Images -------------------------------------------------------------------------------------------------------- */
@@ -82,7 +82,6 @@ static json_t *describe_image(const char *path, const gconv_image *image, const 
 
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
 
-/* "symmetric", "antisymmetric" or "neither". */
 static const char *parity(bool symmetric, bool antisymmetric) {
   return symmetric ? "symmetric" : antisymmetric ? "antisymmetric" : "neither symmetric nor antisymmetric";
 }
@@ -148,7 +147,7 @@ static gconv_status inform_filter(const telling *t, const char *spec) {
   return status;
 }
 
-/* ---- Either -------------------------------------------------------------------------------------------------------- */
+/* ---- Words --------------------------------------------------------------------------------------------------------- */
 
 /* Fails if the word names no image that can be read. */
 static gconv_status inform_image(const telling *t, const char *word) {
@@ -180,7 +179,7 @@ static gconv_status inform_standard_input(const telling *t) {
   return complain(t, "-", GCONV_BAD_FILE, gconv_last_error());
 }
 
-/* Networks, models and banks have texts of their own; -o draws the graph of a model. */
+/* Prints a network, a support vector machine or a bank, which sets *is_one. With -o, draws the graph of an ONNX model. */
 static gconv_status inform_model(const telling *t, const char *word, bool *is_one) {
   bool network = gconv_network_is_one(word), model = !network && gconv_svm_is_one(word);
   bool bank = !network && !model && gconv_bank_is_one(word);
@@ -201,7 +200,8 @@ static gconv_status inform_model(const telling *t, const char *word, bool *is_on
   return status == GCONV_OK ? GCONV_OK : complain(t, word, status, gconv_last_error());
 }
 
-/* A file that is an image by its content is an image, whatever else it might be; all the rest is a bank or a filter. */
+/* Prints what a word names. A file whose content is an image is one, even if it might be something else. Other words name
+ * models, banks or filters. */
 static gconv_status inform(const telling *t, const char *word) {
   const char *syntax = t->settings->syntax;
   gconv_message why_no_image = {.text = ""};
@@ -219,7 +219,7 @@ static gconv_status inform(const telling *t, const char *word) {
     as_image = inform_image(t, word);
     if (as_image == GCONV_OK)
       return GCONV_OK;
-    if (as_image == GCONV_BAD_ARGUMENT) /* the file is one of images */
+    if (as_image == GCONV_BAD_ARGUMENT) /* the file has images, but not this one */
       return complain(t, word, as_image, gconv_last_error());
   }
   gconv_status status = syntax ? GCONV_OK : inform_model(t, word, &is_model);
@@ -257,7 +257,7 @@ static const gconv_option options[] = {
     OPTION('r', "recursive", NULL, flag, recursive, .help = "also the sub-folders of folders"),
     OPTION('o', "output", "FILE", once, output, .help = "draw the graph of an ONNX model: FILE.svg"),
     OPTION(0, "json", NULL, flag, json,
-           .help = "print JSON of images and filters: a list; banks and networks have bank info --json"),
+           .help = "print JSON: a list of images and filters; for banks and networks, use bank info --json"),
     GCONV_FILTER_SYNTAX_ROW,
     GCONV_OPTIONS_END,
 };

@@ -32,9 +32,9 @@ static void report(size_t index, gconv_status status, const gconv_stats *stats, 
   gconv_tally_add(&m->tally, m->inputs.items[index].path, status);
 }
 
-/* ---- Behind a filter ------------------------------------------------------------------------------------------------- */
+/* ---- Results of a filter --------------------------------------------------------------------------------------------- */
 
-/* One filter, or a gradient, whose results are floats in levels of the input. */
+/* Makes the operation of one filter, or of a gradient, whose results are floats. */
 static gconv_status make_operation(measuring *m) {
   const gconv_stats_settings *s = m->settings;
   gconv_options options = gconv_options_default();
@@ -43,7 +43,8 @@ static gconv_status make_operation(measuring *m) {
   if (m->filters.count == 0)
     return GCONV_OK;
   if (s->filters.count > 1 || (m->filters.count > 1 && !m->filters.gradient))
-    return gconv_refuse("-f: %zu filters: stats measures behind one, or a gradient such as sobel", m->filters.count);
+    return gconv_refuse("-f: %zu filters: stats measures the result of one, or of a gradient such as sobel",
+                        m->filters.count);
   options.border = s->border.given ? s->border.border : GCONV_BORDER_REFLECT101;
   options.border_value = s->border.value;
   options.combine = m->filters.gradient ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
@@ -138,7 +139,7 @@ static gconv_status measure_all(measuring *m) {
 static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
     OPTION('i', "input", "PATH...", texts, common.inputs, .several = true,
-           .help = "images, folders and patterns; without -i, too"),
+           .help = "images, folders and patterns; -i may be left out"),
     OPTION('r', "recursive", NULL, flag, common.recursive, .help = "also search the sub-folders of folders"),
     OPTION('f', "filter", "FILTER", filters, filters,
            .help = "measure the result of this filter, in levels of the input, neither rounded nor clamped"),
@@ -146,9 +147,9 @@ static const gconv_option options[] = {
            .drawing = GCONV_BORDER_DRAWING, .help = "what lies outside the image, for -f; default: reflect101"),
     OPTION(0, "percentiles", "P,...", numbers, percentiles, .also = "quantiles percentile",
            .help = "up to 16 percentiles, from 0 to 100; default: 1,50,99"),
-    OPTION(0, "channels", NULL, flag, channels, .help = "of several files, print each channel, not only all together"),
-    OPTION(0, "csv", NULL, flag, csv, .help = "print a line a channel, with commas between, and a line of names"),
-    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON, with histograms; null is what is not defined"),
+    OPTION(0, "channels", NULL, flag, channels, .help = "for several files, print each channel, not only all together"),
+    OPTION(0, "csv", NULL, flag, csv, .help = "print CSV: a line of names, then a line for each channel"),
+    OPTION(0, "json", NULL, flag, common.json, .help = "print JSON, with histograms; undefined numbers are null"),
     OPTION(0, "plot", "FILE", text, common.plot, .also = "histogram hist",
            .help = "draw the histogram of each image: FILE.svg"),
     GCONV_MAX_PIXELS_ROW(),
@@ -181,8 +182,8 @@ const gconv_command gconv_command_stats = {
     .help = "numbers of images: mean, range, percentiles, clamped samples, noise, focus; of folders, by all cores",
     .details =
         "Values are levels of the file, 0..255 or 0..65535, or its floats. missing counts NaN, infinities and no\n"
-        "data, which all else leaves out. black and white are the shares of samples at the ends of the range, where\n"
-        "clamped ones are. noise is the standard deviation of noise by Immerkaer; noise_mad by Donoho, from the\n"
+        "data; the other numbers leave these out. black and white are the shares of samples at the ends of the range,\n"
+        "as clamped ones are. noise is the standard deviation of noise by Immerkaer; noise_mad by Donoho, from the\n"
         "median, which edges disturb less. focus is the variance of the Laplacian: sharp images have more. \"all\" is\n"
         "all colours together, without alpha.\n\n"
         "Exit status: 0, or 1 if no image could be read, 3 if some could not.\n",

@@ -16,13 +16,13 @@
 /* ---- What was given -------------------------------------------------------------------------------------------------- */
 
 static gconv_status name_table(gconv_svm_settings *s, const gconv_texts *words) {
-  for (size_t i = 0; i < words->count && words->count == 2; i++) /* as for svm-train: "-b 1", or the model's name */
+  for (size_t i = 0; i < words->count && words->count == 2; i++) /* svm-train takes "-b 1", and the model's name */
     if (access(words->items[i], F_OK) != 0)
       return gconv_refuse("svm: there is no file \"%s\": name one table, its model by -o, and -b without a number: "
                           "gconv svm TABLE -b -o FILE.model",
                           words->items[i]);
   if (words->count == 2 || s->common.inputs.count > 0)
-    return gconv_refuse("svm: say with --features what the pixels of images are known by: gconv svm IMAGE MASK "
+    return gconv_refuse("svm: images need --features, by which pixels are classified: gconv svm IMAGE MASK "
                         "--features default -o FILE.model");
   if (words->count != 1)
     return gconv_refuse("svm: name one table: gconv svm TABLE -o FILE.model");
@@ -60,8 +60,7 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
   gconv_svm_settings *s = run->settings;
   GCONV_TRY(s->cases.data.features ? name_images(s, words) : name_table(s, words));
   if (!s->common.output && s->folds == 0 && !s->grid)
-    return gconv_refuse("svm: say with -o where the model shall be written, or with -v N how many folds it shall be "
-                        "judged by");
+    return gconv_refuse("svm: name the model with -o, or the number of folds of a cross-validation with -v");
   if (!s->grid && (s->grid_cost.step != 0 || s->grid_gamma.step != 0))
     return gconv_refuse("--log2c and --log2g are for --grid");
   if (s->grid && s->options.kernel == GCONV_SVM_LINEAR && s->grid_gamma.step != 0)
@@ -131,7 +130,7 @@ static void tell_validation(const gconv_telling *t, const gconv_svm_run *run, co
   }
 }
 
-/* Describes where the model was trained, if there was a choice: " on cuda:0 (the CPU would ...)". */
+/* Describes where the model was trained, if there was a choice: " on cuda:0: the CPU would ...". */
 static void describe_device(const gconv_svm_run *run, char *text, size_t size) {
   const char *name = gconv_svm_device_name(run);
   text[0] = '\0';
@@ -153,7 +152,7 @@ static void tell_model(const gconv_telling *t, const gconv_svm_run *run, const g
   gconv_tell_text(t, "%s\n", where);
 }
 
-/* Where a part of the report goes: a new object of the JSON, or text. */
+/* Returns where a part of the report goes: a new object of the JSON, or text. */
 static gconv_telling begin_part(const gconv_svm_run *run, json_t *json, const char *key) {
   const gconv_telling t = {run->out, json ? json_object() : NULL};
   if (json)
@@ -224,9 +223,9 @@ static const gconv_synonym svm_scale_words[] = {{"-1,1", "symmetric", NULL},
 static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
     GCONV_HEADING("Data"),
-    OPTION('i', "input", "PATH", texts, common.inputs, .help = "with --features: an image, or a folder of them ..."),
+    OPTION('i', "input", "PATH", texts, common.inputs, .help = "with --features: an image, or a folder of images"),
     OPTION('t', "targets", "PATH", once, cases.targets, .also = "target",
-           .help = "... and its mask, or a folder of masks of the same names; of a table: a file with the labels"),
+           .help = "with --features: its mask, or a folder of masks of the same names; else a file with the table's labels"),
     GCONV_LABEL_ROW(gconv_svm_settings, cases),
     GCONV_APPROXIMATED_ROWS(gconv_svm_settings, cases),
     GCONV_TABLE_ROWS(gconv_svm_settings, cases),
@@ -236,8 +235,7 @@ static const gconv_option options[] = {
     GCONV_HEADING("Model"),
     OPTION('o', "output", "FILE", once, common.output, .help = "the trained model: FILE.model, text as LIBSVM's"),
     OPTION(0, "type", "NAME", word, options.type, .words = "c-svc|epsilon-svr", /* gconv_svm_type */
-           .synonyms = svm_type_words,
-           .help = "c-svc, of classes (default), or epsilon-svr, of numbers, as --regression says"),
+           .synonyms = svm_type_words, .help = "c-svc (default): classes; epsilon-svr: numbers, as with --regression"),
     OPTION('k', "kernel", "NAME", word, options.kernel, .words = "rbf|linear|polynomial|sigmoid", /* gconv_svm_kernel */
            .synonyms = svm_kernel_words,
            .help = "rbf (default), exp(-gamma |x-y|^2); linear, x y; polynomial, (gamma x y + coef0)^degree; sigmoid, "
@@ -252,25 +250,25 @@ static const gconv_option options[] = {
     OPTION(0, "scale", "RANGE", word, scaling, .words = "none|symmetric|unit|standard", .least = 1,
            .synonyms = svm_scale_words, /* gconv_svm_scaling + 1 */
            .help = "scale each column, to -1 .. 1 (symmetric), 0 .. 1 (unit), or a mean of 0 and a standard deviation of 1 "
-                   "(standard); the model keeps how; default: none, of pixels standard"),
+                   "(standard); the model remembers the scales; default: none, for pixels standard"),
     OPTION('b', "probabilities", NULL, flag, options.probabilities, .also = "probability",
            .help = "the model also yields probabilities; takes some 5 times as long"),
     GCONV_HEADING("Training"),
     OPTION('v', "folds", "N", integer, folds, .also = "cross-validation cv", .least = 2, .most = INT_MAX,
-           .help = "cross-validation: tell how good a model will be, from N parts of the cases"),
+           .help = "cross-validation: estimate the accuracy of a model from N parts of the cases"),
     OPTION(0, "grid", NULL, flag, grid,
            .help = "cross-validate over C and gamma, print the table, and train with the best of them"),
-    OPTION(0, "log2c", "A:B:STEP", powers, grid_cost, .help = "powers of two of the grid; default: -5:15:2"),
-    OPTION(0, "log2g", "A:B:STEP", powers, grid_gamma, .help = "the same of gamma; default: 3:-15:-2"),
+    OPTION(0, "log2c", "A:B:STEP", powers, grid_cost, .help = "exponents of C = 2^N in the grid; default: -5:15:2"),
+    OPTION(0, "log2g", "A:B:STEP", powers, grid_gamma, .help = "exponents of gamma = 2^N in the grid; default: 3:-15:-2"),
     OPTION('e', "tolerance", "E", positive, options.tolerance,
-           .help = "training ends where the conditions of the optimum are missed by less; default: 0.001"),
+           .help = "training ends when the conditions of the optimum hold to within E; default: 0.001"),
     OPTION('m', "cache", "MB", megabytes, options.cache_bytes,
            .help = "memory for kernel values, in MB; results are the same; default: 200"),
     OPTION(0, "shrinking", "yes|no", word, shrinking, .words = "yes|no", .least = 1,
-           .help = "leave cases out that have settled, until the end; default: yes"),
+           .help = "leave out cases that seem settled, until the end; default: yes"),
     GCONV_SEED_ROW(gconv_svm_settings, cases),
     OPTION('d', "device", "NAME", text, common.device, .words = "auto|cpu|cuda", .synonyms = gconv_device_words,
-           .help = "auto (default): a GPU where it pays; cpu, cuda or cuda:N. The model is the same"),
+           .help = "auto (default): a GPU where it is faster; cpu, cuda or cuda:N. The model is the same"),
     GCONV_THREADS_ROW,
     GCONV_HEADING("Reports"),
     OPTION(0, "plot", "FILE", text, common.plot, .help = "a picture of --grid: FILE.svg"),
@@ -314,8 +312,8 @@ const gconv_command gconv_command_svm = {
     .synopsis = "svm TABLE|IMAGES MASKS --features LIST -o FILE.model [OPTION...]",
     .help = "train a support vector machine: on a table, of classes or of numbers, or on the pixels that masks label",
     .details =
-        "TABLE is CSV, LIBSVM's data, FANN's, \"Y, X\" text, .npy or .npz, known by its content. The model is text\n"
-        "that LIBSVM reads, and gconv classify applies it. -c -g -p -e -m -v -b mean what they mean for svm-train.\n\n"
+        "TABLE is CSV, data of LIBSVM or FANN, \"Y, X\" text, .npy or .npz, known by its content. The model is text\n"
+        "that LIBSVM reads, and gconv classify applies it. -c -g -p -e -m -v -b mean the same as for svm-train.\n\n"
         "IMAGES and MASKS are an image and its mask, or a folder of each, also -i IMAGES -t MASKS. Classes are the\n"
         "numbers in masks, where 0 is unlabelled; pixels are known by --features. gconv classify makes maps of classes.\n\n"
         "  gconv svm tissue.tif labels.png --features default -c 10 -o pixels.model\n"

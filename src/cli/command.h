@@ -18,12 +18,12 @@ typedef struct gconv_command {
   const char *help;              /* one line */
   const char *details;           /* printed by --help after the options; may be NULL */
   void (*more)(FILE *out);       /* prints what comes after the details; may be NULL */
-  const gconv_option *options;   /* NULL: --help alone */
+  const gconv_option *options;   /* NULL: the only option is --help */
   size_t record_bytes;           /* bytes of its record: GCONV_RECORD_BYTES(); 0: it is a gconv_common */
   void (*begin)(void *settings); /* sets the defaults of options; NULL: zeros */
-  void (*end)(void *settings);   /* frees what options do not own; NULL: nothing */
-  /* The words besides options. NONE: they are refused. ANY: the command checks them. FILES: completion offers files.
-   * FILTERS: completion offers filters and files. ALL: words that begin with - are not options, either (gconv help). */
+  void (*end)(void *settings);   /* frees fields that options do not free; NULL: nothing */
+  /* The words that are no options. NONE: they are refused. ANY: the command checks them. FILES: completion offers files.
+   * FILTERS: completion offers filters and files. ALL: every word is such a word, even if it begins with - (gconv help). */
   enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILES, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
   /* The command writes files that no option names. */
   bool writes;
@@ -45,7 +45,7 @@ const gconv_option *gconv_command_options(const gconv_command *command);
 bool gconv_command_is_part(const gconv_command *command);
 /* The subcommand of this name, or NULL. */
 const gconv_command *gconv_command_find(const char *name);
-/* The subcommand that the first *used words, one or two, name; NULL: none. */
+/* Finds the subcommand that the first word names, or the first two; *used is how many. NULL: none. */
 const gconv_command *gconv_command_choose(int count, char *const *words, int *used);
 /* Prints how a command is used, with its options. */
 void gconv_command_print(FILE *out, const gconv_command *command);
@@ -80,7 +80,7 @@ bool gconv_shipped_names(gconv_texts *names);
 
 /* ---- Functions of single commands ---- */
 
-/* Prints a line on an algorithm, with `before` in front of its help; obstacle: what keeps it from being used, or NULL. */
+/* Prints a line on an algorithm, with `before` in front of its help. `obstacle`: why it cannot be used, or NULL. */
 void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before);
 
 /* Prints the built-in and shipped filters that have each of the words in their names or descriptions; returns how many. */
@@ -88,8 +88,8 @@ size_t gconv_filters_list(const gconv_texts *words);
 
 /* ---- command.c ---- */
 
-/* For commands that read `specs`, filters or banks as -f takes them, and write `output`, which may be NULL. If that would
- * replace one of the files that are read, prints an error and returns false. */
+/* If writing `output`, which may be NULL, would replace a file that is read, prints an error and returns false. `specs` are
+ * what is read: filters, or banks if `banks`, as -f takes them. */
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output);
 
 /* Prints the last error. Returns exit_status. */
@@ -99,17 +99,17 @@ int gconv_say_failed(int exit_status);
  * mistake in the request. `failed`: something else failed, and its error was printed. */
 int gconv_command_end(gconv_status status, bool failed);
 
-/* Does gconv_command_end() if nothing else can have failed. */
+/* Does gconv_command_end() with failed == false. */
 int gconv_say_end(gconv_status status);
 
 /* Counts for a command that does several things independently. Errors are printed before. */
 typedef struct gconv_tally {
-  size_t done, failed; /* done: all, whether they failed or not */
+  size_t done, failed; /* `done` counts the failed ones, too */
   size_t wrong;        /* failures that are mistakes in the request, such as a file that does not exist */
 } gconv_tally;
 void gconv_tally_add(gconv_tally *tally, const char *path, gconv_status status);
 /* Returns the exit status of the command. */
 int gconv_tally_end(const gconv_tally *tally);
 
-/* GCONV_BAD_ARGUMENT, with the text of -i, unless `path` is a file, a folder, FILE:MEMBER or "-". */
+/* GCONV_BAD_ARGUMENT, with the error that -i gives, unless `path` is a file, a folder, FILE:MEMBER or "-". */
 gconv_status gconv_check_is_there(const char *path);

@@ -24,7 +24,7 @@ const char *gconv_word_syntax_at(size_t i) {
   return i < filters ? gconv_filter_syntax_at(i) : gconv_bank_syntax_at(i - filters);
 }
 
-/* Lists the algorithms for images, then those for layers: names that both have come twice. NULL past the end. */
+/* Lists the algorithms for images, then those for layers: a name that is in both lists comes twice. NULL past the end. */
 static const gconv_algorithm_info *any_algorithm_at(size_t index) {
   size_t images = 0;
   while (gconv_algorithm_at(images))
@@ -65,7 +65,7 @@ const gconv_synonym gconv_border_words[] = {
     {"reflect-101 reflect_101", "reflect101", NULL},
     {"mirror reflect", NULL, REFLECT},
     {"repeat", NULL, "replicate repeats the pixel at the edge, wrap the whole image"},
-    {"none ignore", NULL, "zero has black outside the image; --padding valid leaves out the pixels that need any outside"},
+    {"none ignore", NULL, "zero has black outside the image; --padding valid leaves out results that need pixels outside"},
     {NULL, NULL, NULL},
 };
 const gconv_synonym gconv_device_words[] = {{"gpu nvidia", "cuda", NULL}, {"host", "cpu", NULL}, {NULL, NULL, NULL}};
@@ -126,7 +126,7 @@ gconv_status gconv_check_device(const char *value) {
 int gconv_settle_threads(int wanted, bool quiet) {
   int allowed = gconv_threads_allowed(wanted);
   if (wanted > allowed && !quiet)
-    gconv_say("--threads %d: %d %s used, as this process may use no more processors (affinity and control groups counted)",
-              wanted, allowed, allowed == 1 ? "is" : "are");
+    gconv_say("--threads %d: %d %s used, as affinity or control groups give this process no more processors", wanted,
+              allowed, allowed == 1 ? "is" : "are");
   return wanted > 0 ? allowed : 0;
 }

@@ -7,12 +7,12 @@
 /* Settings that several commands have. The record of each command begins with it. */
 typedef struct gconv_common {
   gconv_texts inputs;          /* the words of -i */
-  const char *output;          /* the path of -o; NULL: not given, as in the next two */
-  const char *report, *plot;   /* a page of HTML, a picture */
+  const char *output;          /* the path of -o; NULL: not given */
+  const char *report, *plot;   /* paths of a page of HTML and of a picture; NULL: not given */
   const char *syntax;          /* syntax of filter files or banks; NULL: by content */
   const char *device;          /* as gconv_device_open() takes it; NULL: not given */
-  int threads;                 /* 0: not given, as in the next two */
-  uint64_t memory, max_pixels; /* limits, in bytes and pixels */
+  int threads;                 /* 0: not given */
+  uint64_t memory, max_pixels; /* limits, in bytes and pixels; 0: not given */
   bool recursive, no_clobber, quiet, verbose, json, no_sandbox;
 } gconv_common;
 
@@ -24,7 +24,7 @@ typedef struct gconv_common {
 #define GCONV_COMMON_OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
 enum { GCONV_MOST_THREADS = 4096 /* generous: a script may name the processors of a larger machine */ };
 #define GCONV_THREADS_HELP "number of CPU threads, no more than processors; default: one for each"
-#define GCONV_DEVICE_HELP "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"
+#define GCONV_DEVICE_HELP "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; $GCONV_DEVICE sets another default"
 
 #define GCONV_NO_SANDBOX_ROW                                                                                                \
   GCONV_COMMON_OPTION(                                                                                                      \
@@ -60,7 +60,7 @@ extern const gconv_option gconv_no_options[];
 const char *gconv_word_border_at(size_t index);
 const char *gconv_word_math_at(size_t index);
 const char *gconv_word_syntax_at(size_t index);
-/* Algorithms for images and for layers, each once; with auto and all before them. */
+/* List the algorithms for images and for layers, each once. The second has "auto" and "all" before them. */
 const char *gconv_word_algorithm_name_at(size_t index);
 const char *gconv_word_algorithm_at(size_t index);
 
@@ -77,8 +77,8 @@ extern const gconv_synonym gconv_border_words[], gconv_device_words[], gconv_mat
 /* GCONV_OK for "auto", "cpu", "cuda", "cuda:0", "cuda:0,2" and "cuda:all". */
 gconv_status gconv_check_device(const char *value);
 
-/* Returns how many threads the library will use if asked for `wanted` (0: not given). If these are fewer, says so, unless
- * quiet. */
+/* Returns how many threads the library will use if asked for `wanted` (0: not given). If fewer than wanted, prints that,
+ * unless quiet. */
 int gconv_settle_threads(int wanted, bool quiet);
 
 /* gconv_has_gpu_algorithms(): true if this build has algorithms for GPUs. gconv_has_gpu(): true if a GPU can be used. */

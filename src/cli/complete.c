@@ -16,7 +16,7 @@ static bool is_printable(const char *name) {
   return same;
 }
 
-/* Prints `before` and the name, if these begin with the word. Names that are not printable are left out. */
+/* Prints `before` followed by the name, if both together begin with the word. Leaves out names that are not printable. */
 static void offer(const char *word, const char *before, const char *name) {
   size_t length = strlen(before);
   if (!is_printable(name))
@@ -48,7 +48,7 @@ static void offer_filters(const char *word, const char *before) {
   gconv_texts_free(&names);
 }
 
-/* Asks the shell for the names of files, which it quotes as it must. No candidate begins with a colon. */
+/* Asks the shell to offer names of files, which it also quotes. No candidate begins with a colon. */
 static void offer_files(void) {
   puts(":files");
 }
@@ -64,7 +64,7 @@ static void offer_values(const gconv_option *option, const char *word, const cha
     offer(word, before, name);
 }
 
-/* Offers commands for the last word: the first or the second word of their names. */
+/* Offers first words of commands' names or, if there are two words, the second words of names that begin with words[0]. */
 static void offer_commands(int count, char *const *words) {
   const gconv_command *command;
   for (size_t i = 0; count <= 2 && (command = gconv_command_at(i)); i++) {
@@ -93,7 +93,7 @@ static void offer_options(const gconv_option *table, const char *word) {
     offer(word, "--", row->name);
 }
 
-/* Returns the option whose value the last word is, or may be; NULL: none. After the first value, a dash begins an option. */
+/* Returns the option that the last word may be a value of; NULL: none. A first value may begin with a dash, others not. */
 static const gconv_option *option_before(const gconv_option *table, int count, char *const *words) {
   int at = count - 2;
   while (at >= 0 && (words[at][0] != '-' || words[at][1] == '\0'))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A number that differs between jobs, for --resume. */
+/* The digest of a job, for --resume: jobs with different results have different digests. */
 #include "base/checksum.h"
 #include "cli/bank.h"
 #include "cli/job.h"
@@ -38,7 +38,7 @@ static void add_bank(uint64_t *hash, const gconv_bank *bank) {
              (int)bank->dilation_y, (int)bank->dilation_x, (int)bank->groups);
 }
 
-/* Adds layers with their weights, and what the input is normalised by. */
+/* Adds layers with their weights, and the normalisation of the input. */
 static void add_network(uint64_t *hash, const gconv_network *network) {
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer *layer = &network->layers[i];

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* WORD: words with commas between, and their meaning. GPU_ALGORITHM: a name, and what it is for. TOPIC: a file, and one of
- * its headings. NAME: names in a table, with commas between, and their description there. */
+/* Kinds of rows. WORD: words with commas between, and their meaning. GPU_ALGORITHM: a name, and what it is for. TOPIC: a
+ * file, and one of its headings. NAME: names in a table, with commas between, and their description there. */
 typedef enum kind { WORD, GPU_ALGORITHM, TOPIC, NAME } kind;
 
 static const struct {
@@ -49,7 +49,7 @@ bool gconv_documented_print_name(const char *word) {
 
 /* ---- Headings ---- */
 
-/* True if two words are the same, but for an s at the end of one. */
+/* True if two words are equal, or differ by an s at the end of one. */
 static bool is_same(const char *a, size_t length_a, const char *b, size_t length_b) {
   size_t length = length_a < length_b ? length_a : length_b;
   bool plural_a = length_a == length + 1 && (a[length] == 's' || a[length] == 'S');
@@ -68,7 +68,7 @@ static bool is_in_heading(const char *heading, const char *word) {
 bool gconv_documented_print_places(const char *word) {
   static const char too_common[] =
       "that, what, with, from, this, than, they, then, have, come, those, other, others, ways, nothing";
-  enum { SHORTEST = 3 }; /* letters: fewer are "of" and "to" */
+  enum { SHORTEST = 3 }; /* letters: shorter words are such as "of" and "to" */
   bool printed = false;
   if (strlen(word) < SHORTEST || gconv_find_word(too_common, ',', word, strlen(word)))
     return false;
@@ -95,6 +95,6 @@ bool gconv_documented_print_algorithm(const char *word) {
 const char *gconv_documented_lack(const char *algorithm) {
   for (size_t i = 0; i < ROWS && !gconv_has_gpu_algorithms(); i++)
     if (rows[i].kind == GPU_ALGORITHM && strcasecmp(rows[i].name, algorithm) == 0)
-      return "this algorithm is for GPUs, and this gconv was built without CUDA: gconv algorithms lists those that are here";
+      return "this algorithm is for GPUs, and this gconv was built without CUDA: gconv algorithms lists those of this build";
   return NULL;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What gconv knows of its documentation: words that have a meaning there, headings, and the algorithms of GPUs. CMake makes
- * the tables of docs/ (CMakeLists.txt). */
+/* Tables that CMake makes of docs/ (CMakeLists.txt): words with their meanings, headings, and the algorithms of GPUs. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,13 +8,14 @@
 /* The words of row `index`, with commas between, such as "strip, band"; NULL past the end. */
 const char *gconv_documented_words_at(size_t index);
 
-/* Each prints what it knows of the word, and returns whether it knew anything. Case does not matter. */
+/* These functions print what a table has on the word, and return whether there was anything. Case does not matter. */
+/* Prints the meaning of a word of the glossary. */
 bool gconv_documented_print_meaning(const char *word);
-/* From tables of the documentation. */
+/* Prints the description of a name in a table of the documentation. */
 bool gconv_documented_print_name(const char *word);
-/* The places of the documentation with the word, or its plural, in their headings. */
+/* Prints the headings of the documentation with the word, or its plural. */
 bool gconv_documented_print_places(const char *word);
-/* An algorithm of GPUs, if this build has none. */
+/* Prints an algorithm of GPUs, if this build has no algorithms of GPUs. */
 bool gconv_documented_print_algorithm(const char *word);
 
 /* Returns why an algorithm of the documentation is not in this build; NULL for all other words. */

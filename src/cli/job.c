@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From settings to a job: filters or banks are read, inputs found, results named, and options that do not fit refused. */
+/* Makes a job of its settings: reads filters or banks, finds inputs, names results, and refuses options that do not fit. */
 #include "cli/job.h"
 #include "cli/bank.h"
 #include "cli/job_settings.h"
@@ -11,12 +11,13 @@
 
 /* ---- Filters and banks ----------------------------------------------------------------------------------------------- */
 
-/* Returns how filters become one image: as asked; else derivatives of one name, such as sobel, become their magnitude. */
+/* Returns how results of filters are combined: as asked; if nothing was asked, derivatives of one name, such as sobel,
+ * become their magnitude. */
 static int choose_combine(const gconv_filters *filters, int asked) {
   return asked >= 0 ? asked : filters->gradient ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
 }
 
-/* Fails with the reason why `spec` could not be read. If memory is missing, that text may not name it. */
+/* Fails with the reason why `spec` could not be read. Adds `spec` to an error of missing memory that does not name it. */
 static gconv_status complain_spec(const char *spec, gconv_status status) {
   bool named = status != GCONV_NO_MEMORY || strncmp(gconv_last_error(), spec, strlen(spec)) == 0;
   return gconv_fail(status, "%s%s%s%s", named ? "" : "-f ", named ? "" : spec, named ? "" : ": ", gconv_last_error());
@@ -44,7 +45,7 @@ static gconv_status read_filters(gconv_main_job *job) {
       continue;
     GCONV_TRY(read_stage(job, i, &job->before[i]));
     if (job->before[i].count != 1 && !job->before[i].gradient)
-      return gconv_refuse("--then: %zu filters stand before it, and the next ones take one image: name one there",
+      return gconv_refuse("--then: %zu filters stand before it, but the stage after it takes one image: name one filter",
                           job->before[i].count);
   }
   if (settings->before_count > 0 && gconv_job_settings_want_race(settings))
@@ -58,7 +59,7 @@ static gconv_status read_filters(gconv_main_job *job) {
              : GCONV_OK;
 }
 
-/* Makes the layers: how each stage is applied, still without banks. */
+/* Makes the layers, which say how each stage is applied, still without banks. */
 static gconv_status make_layers(gconv_main_job *job) {
   job->layer_count = job->before_count + 1;
   GCONV_NEW(job->layers, job->layer_count, "out of memory");
@@ -90,7 +91,7 @@ static gconv_status read_banks(gconv_main_job *job) {
     job->layers[i].border = settings->border.border;
     job->layers[i].border_value = settings->border.value;
   }
-  job->layers[count - 1].algorithm = NULL; /* it is for all layers without their own */
+  job->layers[count - 1].algorithm = NULL; /* the last --algorithm is for all layers that have none before their --then */
   return GCONV_OK;
 }
 
@@ -104,7 +105,8 @@ static gconv_padding plain_padding(gconv_layer_padding padding) {
                                            : GCONV_PADDING_SAME;
 }
 
-/* Turns the settings of a layer into options of plain filters. (The files of banks say what is not given.) */
+/* Makes options of plain filters from the settings of a layer, with defaults for what was not given. (For banks, their files
+ * say that.) */
 static void make_plain_options(gconv_layer *layer, gconv_options *options) {
   if (layer->padding == GCONV_LAYER_DEFAULT)
     layer->padding = GCONV_LAYER_SAME;
@@ -191,7 +193,7 @@ static void make_batch(gconv_main_job *job) {
   batch->user = job;
 }
 
-/* True if --border has a use: for plain filters. The files of networks say what lies outside. */
+/* True if --border has an effect: on plain filters. For networks, their files say what lies outside. */
 static bool has_use_for_border(const gconv_main_job *job) {
   size_t networks = job->svm != NULL, stages = job->settings->before_count + 1;
   for (size_t i = 0; job->networks && i < stages; i++)
@@ -220,7 +222,7 @@ static gconv_status check_bank_options(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* --luma of plain filters: they get grey, and the colours of the input come back after them. */
+/* Does --luma for plain filters: they get a grey image, and add_brightness() brings the colours of the input back. */
 static gconv_status take_luma(gconv_main_job *job) {
   const gconv_options *options = &job->options;
   const char *option = options->linear ? "--linear" : options->gray ? "--gray" : options->mix > 0 ? "--mix" : NULL;
@@ -303,7 +305,7 @@ static bool has_offset(const gconv_filters *filters) {
   return any;
 }
 
-/* Returns the options of a filter before a --then. Its result, in float32, is the image for the next. */
+/* Returns the options of filters before a --then. Their result, in float32, is the image for the next stage. */
 static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settings *stage, const gconv_filters *filters) {
   gconv_options options = job->options;
   make_plain_options(&stage->layer, &options);
@@ -332,8 +334,9 @@ static gconv_network_options network_stage_options(const gconv_main_job *job, co
   return options;
 }
 
-/* Options that are given once are for filters: a local statistic among them does without, and refuses what is its own. */
-static void leave_to_filters(const gconv_main_job *job, size_t i, gconv_options *options) {
+/* For a stage that is a local statistic, removes options that are given once for all stages and have no meaning for it.
+ * Those that were given for this stage stay, and are refused later. */
+static void drop_options_of_filters(const gconv_main_job *job, size_t i, gconv_options *options) {
   if (!job->arithmetic || !job->arithmetic[i].statistic)
     return;
   if (i < job->settings->before_count && !job->settings->before[i].layer.algorithm)
@@ -354,7 +357,7 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   if (i == settings->before_count && !gconv_job_is_network(network)) {
     gconv_options options = job->options;
     gconv_hole_options_apply(&settings->holes, &job->weights, settings->border.given, i, &options);
-    leave_to_filters(job, i, &options);
+    drop_options_of_filters(job, i, &options);
     return gconv_stage_make_filters(a, &job->filters, &options, settings->border.given, operation);
   }
   if (i == settings->before_count)
@@ -365,11 +368,11 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
   }
   gconv_options options = stage_options(job, &settings->before[i], &job->before[i]);
   gconv_hole_options_apply(&settings->holes, &job->weights, settings->border.given, i, &options);
-  leave_to_filters(job, i, &options);
+  drop_options_of_filters(job, i, &options);
   return gconv_stage_make_filters(a, &job->before[i], &options, settings->border.given, operation);
 }
 
-/* Makes the identity, with the results' range and type, after stages of float32. */
+/* Makes the identity filter after stages of float32: it converts to the range and type of the results. */
 static gconv_status make_finish(const gconv_main_job *job, gconv_operation **operation) {
   gconv_filters identity = {0};
   gconv_options options = job->options;
@@ -382,7 +385,8 @@ static gconv_status make_finish(const gconv_main_job *job, gconv_operation **ope
   return status;
 }
 
-/* --luma of plain filters: the last filters make float32 of grey, the stages become brightness, and the results follow. */
+/* Adds the last stages of --luma for plain filters: the last filters make float32 from grey, the result of all stages so far
+ * replaces the brightness of the input, and make_finish() converts to the type of the results. */
 static gconv_status add_brightness(gconv_main_job *job, gconv_operation **stages, size_t *count) {
   gconv_options options = stage_options(job, &job->settings->last, &job->filters);
   options.combine = job->options.combine;
@@ -394,7 +398,7 @@ static gconv_status add_brightness(gconv_main_job *job, gconv_operation **stages
   return GCONV_OK;
 }
 
-/* Adds stage number `i`. One of arithmetic computes with the result of all before it. */
+/* Adds stage number `i`. A stage of arithmetic replaces all stages before it by one that computes with their result. */
 static gconv_status add_stage(gconv_main_job *job, size_t i, gconv_operation **stages, size_t *count) {
   const gconv_stage_arithmetic *a = job->arithmetic ? &job->arithmetic[i] : NULL;
   const bool last = i == job->settings->before_count;
@@ -461,7 +465,6 @@ gconv_status gconv_job_make_operation(gconv_main_job *job) {
   gconv_image_free(&job->weights); /* the operation has a copy */
   GCONV_THEN(status, restrict_operation(job));
   job->batch.operation = job->operation;
-  /* int16 has the levels of the file, which are its own where nothing is rescaled. */
   job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters) && job->batch.store != GCONV_STORE_I16;
   return status;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The main job, images in and results out: what its parts share.
- *   job.c        what the settings come to, before the first image
+ *   job.c        makes the job of its settings, before the first image is read
  *   job_results.c  names of the results, and checks with them
  *   inputs.c     reports on the search for inputs
- *   networks.c   networks and support vector machines, which -f names by the path of their file alone
+ *   networks.c   networks and support vector machines, whose files -f names
  *   job_masks.c  masks and weights, of which each image may have its own
  *   job_warnings.c  warnings of what most users do not expect
  *   report.c     reports on the images
@@ -28,7 +28,7 @@ typedef struct gconv_main_job {
   gconv_outputs outputs;
   bool has_banks; /* the last stage is a bank or a network; false: filters */
   bool has_networks, combine_given, border_given;
-  const char *made_bank;    /* the only reason for which plain filters are a bank: an option such as "batch"; NULL: none */
+  const char *made_bank;    /* the option, such as "batch", for which plain filters become a bank; NULL: none */
   const gconv_texts *specs; /* the words of -f after the last --then */
   gconv_network *networks;  /* owned: one for each stage, empty if the stage is no network */
   gconv_svm *svm;           /* owned: the last stage, if it is a support vector machine for pixels; else NULL */
@@ -37,8 +37,8 @@ typedef struct gconv_main_job {
   gconv_filters *before; /* owned: the filters before each --then */
   size_t before_count;
   gconv_stage_arithmetic *arithmetic; /* owned: one for each stage; NULL: no plain filters */
-  gconv_bank *banks;                  /* owned, as is the next field: one for each layer; NULL: no banks */
-  gconv_layer *layers;                /* how each stage is applied, with its bank, if any */
+  gconv_bank *banks;                  /* owned: one for each layer; NULL: no banks */
+  gconv_layer *layers;                /* owned: how each stage is applied, with its bank, if any */
   size_t layer_count;
   gconv_options options;         /* options of filters, and of the pictures of banks */
   gconv_network_options network; /* options of banks */
@@ -48,7 +48,7 @@ typedef struct gconv_main_job {
   const char *mask_name; /* as --mask has it; NULL: not given */
   const struct gconv_hole_options *holes;
   gconv_outputs masks, many_weights; /* paths of the masks and weights, one an image; none: one for all */
-  gconv_image weights;               /* the picture of --weights, as long as the mask */
+  gconv_image weights;               /* the picture of --weights; has pixels as long as `mask` */
   gconv_image mask;           /* the mask of --mask; has pixels from gconv_job_read_mask() to gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
@@ -56,7 +56,7 @@ typedef struct gconv_main_job {
   FILE *out;                  /* where reports go: standard output, unless an image goes there */
   bool progress;              /* a line of progress is wanted */
   char raced[32];             /* the device of the race, with --algorithm all */
-  gconv_chosen_device device; /* after the run: which device did it, and why */
+  gconv_chosen_device device; /* after the run: the device that did the work, and why */
   size_t written;             /* results so far: gconv_batch.written */
   size_t leftovers;           /* files of killed runs that gconv_job_open_manifest() has removed */
   size_t missed;              /* inputs, or folders, that could not be read */
@@ -64,18 +64,18 @@ typedef struct gconv_main_job {
 
 /* ---- job.c ---- */
 
-/* Does all that can be done before the first image is read, from finished settings: reads filters or banks, finds the
- * inputs, names the outputs, for which it reads headers, keeps the inputs of this shard, and makes job->batch. */
+/* Prepares a job whose settings are finished, up to the first image: reads filters or banks, finds the inputs, reads their
+ * headers where names of outputs depend on them, names the outputs, keeps the inputs of this shard, and makes job->batch. */
 gconv_status gconv_job_prepare(gconv_main_job *job);
 
-/* Makes job->batch.operation. Comes after everything that can change the options. */
+/* Makes job->batch.operation. Call it after everything that can change the options. */
 gconv_status gconv_job_make_operation(gconv_main_job *job);
 
 /* Opens the manifest, if --resume wants one and it is not open yet. With `writes` it is continued, else only read. */
 gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes);
 
-/* For another command: runs the job of settings whose words were taken (cmd_filter.c). If all went well, calls `then`,
- * unless it is NULL. Returns the exit status, of `then` if it was called. */
+/* Runs the job of these settings, after gconv_job_settings_take_words() (cmd_filter.c). If all went well, calls `then`,
+ * unless it is NULL, and returns its exit status; else returns that of the job. */
 int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user);
 
 /* Frees what the job owns. */
@@ -90,7 +90,7 @@ gconv_status gconv_job_check_results(const gconv_main_job *job);
 
 /* ---- inputs.c ---- */
 
-/* Does gconv_inputs_find() for commands that do all or nothing: inputs that cannot be read are an error. */
+/* Does gconv_inputs_find() for commands that need all their inputs: one that cannot be read is an error. */
 gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs);
 
 /* Prints, and counts, the inputs that a search could not read. Unless `quiet`, also prints those that it has passed over. */
@@ -98,7 +98,7 @@ size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet);
 
 /* ---- networks.c ---- */
 
-/* Reads the networks that -f names, and refuses what does not go with them. */
+/* Reads the networks that -f names, and refuses options that do not go with them. */
 gconv_status gconv_job_read_networks(gconv_main_job *job);
 
 /* Whether a stage of a job is a network: a chain of layers, or a graph. */
@@ -114,8 +114,8 @@ static inline bool gconv_job_is_graph(const gconv_network *network) {
   return is;
 }
 
-/* Chooses the outputs of the last network, if it has several: that of --output-name; all, if the results are named in a
- * folder or by a template that tells them apart; else the first, which a line tells. */
+/* Chooses the outputs of the last network, if it has several: the one of --output-name, if given; all, if each can have a
+ * file of its own in a folder or by a template; else the first, and prints that. */
 gconv_status gconv_job_choose_outputs(gconv_main_job *job, bool one_file);
 /* Whether the job writes several outputs of a network. */
 bool gconv_job_has_several_outputs(const gconv_main_job *job);
@@ -141,8 +141,8 @@ void gconv_classifier_colour(const gconv_classifier *classifier, size_t class, u
 
 /* What a network makes of an image: an image of the same channels and size; numbers, 1 x 1 pixel; or maps. */
 typedef enum gconv_network_makes { GCONV_MAKES_MAPS, GCONV_MAKES_IMAGES, GCONV_MAKES_NUMBERS } gconv_network_makes;
-/* Decides what results of the last network or machine are, unless --combine does: sets the presentation, or the combination,
- * of job->network. Else results are maps, as of banks. */
+/* Decides what the results of the last network or machine are, unless --combine does: sets the presentation, or the
+ * combination, of job->network. If it sets neither, results are maps, as those of banks are. */
 gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_info *format);
 
 /* ---- job_masks.c ---- */
@@ -155,9 +155,9 @@ gconv_status gconv_job_run_batch(gconv_main_job *job, gconv_batch_summary *summa
 
 /* ---- job_warnings.c ---- */
 
-/* Warns of a job, prepared and with its mask, whose results few expect: the rim is dark, or a frame of false edges, as the
- * filter takes the zeros outside the image for black; pictures are stretched to full contrast by an option of banks;
- * derivatives of sobel stand beside other filters; alpha is multiplied by the sum of the taps. */
+/* Warns of results that few expect, after gconv_job_read_mask(): the rim is dark, or has false edges, because zeros outside
+ * the image are black; an option of banks stretches pictures to full contrast; derivatives of sobel stand beside other
+ * filters; alpha is multiplied by the sum of the taps. */
 void gconv_job_warn(const gconv_main_job *job);
 
 /* ---- report.c ---- */
@@ -167,13 +167,13 @@ void gconv_job_report(const gconv_report *report, void *user);
 /* Shows how much of a large image is done, and how long the rest will take: gconv_batch.advance. */
 void gconv_job_advance(double done, double elapsed_ms, void *user);
 
-/* --explain: the lines of `explanation`, and why the device was chosen; "": it was asked for. */
+/* Prints, for --explain, the lines of `explanation`, and why the device was chosen; "": it was asked for. */
 void gconv_job_print_explanation(const char *explanation, const char *device_reason);
 
 /* From now on, a signal that ends the program prints how many results of the job are written; NULL: no longer. */
 void gconv_job_count_for_signals(const gconv_main_job *job);
 
-/* For a signal handler: prints this line. */
+/* For a signal handler: prints how many results of that job are written. */
 void gconv_job_say_interrupted(void);
 
 /* Reports the whole run. */
@@ -181,7 +181,7 @@ void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *
 
 /* ---- job_options.c, digest.c ---- */
 
-/* Returns the settings that change results, as text: equal texts, equal results. For free(); NULL without memory. */
+/* Returns the settings that change results, as text: equal settings have equal texts. For free(); NULL without memory. */
 char *gconv_job_describe_settings(const gconv_job_settings *settings);
 
 /* Computes a number that two runs share only if they ask for the same results of the same inputs. It depends on the version

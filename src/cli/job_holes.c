@@ -48,7 +48,7 @@ void gconv_hole_options_apply(const gconv_hole_options *holes, const gconv_image
   options->sets_nodata = holes->nodata && parse_nodata(holes->nodata, &options->nodata);
 }
 
-/* Refuses a picture for which --memory has no room: its picture, twice if that is turned or joined, and its weights. */
+/* Refuses a picture that --memory has no room for: for its samples, twice if it is rotated or joined, and its weights. */
 static gconv_status check_picture(const gconv_common *common, const char *option, const char *path) {
   const double program = 10e6;
   gconv_image header = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples that are missing, and weights: options of the main job, and the pictures that options name (job_holes.c). Only the
- * first stage of a chain takes weights and numbers of no data from these options. */
+/* Missing samples and weights: options of the main job, and reading the pictures that options name (job_holes.c). --weights
+ * and --nodata are only for the first stage of a chain. */
 #pragma once
 
 #include "cli/common.h"
@@ -24,7 +24,7 @@ extern const gconv_synonym gconv_nan_words[]; /* of --nan */
   OPTION(0, "nan", "MODE", word, holes.nan, CHANGES, .near = "missing nan-treatment invalid", /* gconv_nan */               \
          .words = "keep|skip|fill|zero", .synonyms = gconv_nan_words,                                                       \
          .help = "what becomes of NaN and infinities: keep (default: they spread), skip (sums leave them out, with their "  \
-                 "taps, and they stay), fill (left out, and filled), or zero"),                                             \
+                 "taps, and they stay missing), fill (sums leave them out and fill their places), or zero"),                \
       OPTION(0, "weights", "FILE", once, holes.weights, KEEPS, .near = "confidence weight",                                 \
              .help = "the weight of each pixel, an image as large as the inputs: a mask, or confidence; a result is the "   \
                      "sum of weighted samples over the sum of their weights; {stem} as in --mask"),                         \
@@ -35,13 +35,14 @@ extern const gconv_synonym gconv_nan_words[]; /* of --nan */
       OPTION(0, "least-weight", "SHARE", number, holes.least_weight, CHANGES,                                               \
              .help = "a result is missing where less than this share of the taps' weight lies on samples; default: 1/1024")
 
-/* Refuses values that are none. `of_networks`: no stage is of plain filters. */
+/* Refuses wrong values, and these options if `of_networks`: if no stage is plain filters. */
 gconv_status gconv_hole_options_check(const gconv_hole_options *holes, bool of_networks);
 
-/* Returns whether samples are left out of sums: then what lies outside is, too, unless a border is given. */
+/* Returns whether sums leave missing samples out. Then they also leave out what lies outside the image, unless a border is
+ * given. */
 bool gconv_hole_options_leave_out(const gconv_hole_options *holes);
 
-/* Sets what stage number `stage` of a chain does. `weights`: the picture, which has no pixels if none is given. */
+/* Sets these options for stage number `stage` of a chain. `weights`: the picture, which has no pixels if none is given. */
 void gconv_hole_options_apply(const gconv_hole_options *holes, const gconv_image *weights, bool border_given, size_t stage,
                               gconv_options *options);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of the main job, in the order of their --help, and the kinds of values that they alone have. */
+/* The options of the main job, in the order of --help, and the kinds of values that no other command has. */
 #include "cli/documented.h"
 #include "cli/job.h"
 #include "cli/job_settings.h"
@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST_EXTENT = 1 << 30 /* the largest stride, dilation and padding, as in the library */ };
+/* The largest stride, dilation and padding, as in the library, and the largest number of a region. */
+enum { LARGEST_EXTENT = 1 << 30 };
 
 /* ---- Kinds of values ----------------------------------------------------------------------------------------------- */
-
-enum { LARGEST = 1 << 30 }; /* the largest number of a region */
 
 static gconv_job_settings *settings_of(const gconv_given *given) {
   return given->record;
@@ -85,7 +84,7 @@ gconv_status gconv_take_then(const gconv_given *given) {
 
 gconv_status gconv_take_format(const gconv_given *given) {
   gconv_naming *naming = given->field;
-  const gconv_format_info *format = gconv_format_by_name(given->value); /* by other names, too */
+  const gconv_format_info *format = gconv_format_by_name(given->value); /* also finds other names of a format */
   int index;
   naming->same = strcmp(given->value, "same") == 0;
   settings_of(given)->rows = strcmp(given->value, "csv") == 0     ? GCONV_ROWS_CSV
@@ -132,14 +131,14 @@ gconv_status gconv_take_shard(const gconv_given *given) {
   return gconv_shard_parse(given->value, given->field, &(gconv_message){0});
 }
 
-/* Parses an offset, a sign and digits, which end at `end`. */
+/* Parses an offset: a sign, and digits up to `end`. */
 static bool parse_offset(const char *text, const char *end, int32_t *offset) {
   char digits[16];
   int64_t number;
   if (end - text < 2 || (size_t)(end - text) > sizeof digits || text[1] < '0' || text[1] > '9')
     return false;
   snprintf(digits, sizeof digits, "%.*s", (int)(end - text - 1), text + 1);
-  if (!gconv_parse_integer(digits, 0, LARGEST, &number))
+  if (!gconv_parse_integer(digits, 0, LARGEST_EXTENT, &number))
     return false;
   *offset = (int32_t)(text[0] == '-' ? -number : number);
   return true;
@@ -157,8 +156,8 @@ gconv_status gconv_take_region(const gconv_given *given) {
   if (area->width > 0)
     return gconv_refuse("given twice: it is one rectangle; for several, give a picture that is white in them "
                         "as --mask, or filter one after the other");
-  bool good = cross - value < 16 && x - cross < 16 && gconv_parse_integer(width, 1, LARGEST, &w) &&
-              gconv_parse_integer(height, 1, LARGEST, &h) && parse_offset(x, y, &area->x) &&
+  bool good = cross - value < 16 && x - cross < 16 && gconv_parse_integer(width, 1, LARGEST_EXTENT, &w) &&
+              gconv_parse_integer(height, 1, LARGEST_EXTENT, &h) && parse_offset(x, y, &area->x) &&
               parse_offset(y, y + strlen(y), &area->y);
   if (!good)
     return gconv_refuse("this takes WIDTHxHEIGHT+X+Y in pixels, such as 640x480+100+50: a rectangle whose "
@@ -220,7 +219,7 @@ static const gconv_synonym activation_words[] = {
 
 /* ---- Rows ------------------------------------------------------------------------------------------------------------ */
 
-/* changes_: another value makes other results. Then the kind must print values. */
+/* changes_: whether the value changes results. If so, the kind must print values. */
 #define OPTION(letter_, name_, value_, kind_, field_, changes_, ...)                                                        \
   GCONV_OPTION(gconv_job_settings, letter_, name_, value_, kind_, field_,                                                   \
                .changes_results = (changes_) && sizeof(char[!(changes_) || gconv_prints_##kind_ ? 1 : -1]), __VA_ARGS__)
@@ -231,10 +230,10 @@ enum { KEEPS = false, CHANGES = true };
 #define MAP_HEADING(text)                                                                                                   \
   { .heading = text, .of_maps = true }
 
-/* Makes the job one of banks. */
+/* For a row: the option makes plain filters a bank. */
 #define OF_BANKS GCONV_NOTED(of_banks)
 
-/* Is of no use for --windows, which makes no images. */
+/* The options that --windows excludes, because it makes no images. */
 #define OF_IMAGES                                                                                                           \
   "files-from null recursive exclude in-place preserve-times filter-format max-pixels then suffix depth png-level quality " \
   "lossless "                                                                                                               \
@@ -253,7 +252,7 @@ const gconv_option gconv_job_options[] = {
                "a list of inputs, a name a line, or - for standard input: find photos -name '*.png' | gconv --files-from - "
                "-f sobel -o out/"),
     OPTION('0', "null", NULL, flag, null_ends, KEEPS, .also = "null-data from0",
-           .help = "names in this list end with a 0 byte, as find -print0 writes them"),
+           .help = "names in the list of --files-from end with a 0 byte, as find -print0 writes them"),
     OPTION('r', "recursive", NULL, flag, common.recursive, KEEPS, .help = "also search the sub-folders of folders",
            .of_maps = true),
     OPTION(0, "exclude", "PATTERN", texts, exclude, KEEPS, .near = "ignore skip",
@@ -271,9 +270,9 @@ const gconv_option gconv_job_options[] = {
     GCONV_MAX_PIXELS_ROW(.of_maps = true),
     OPTION(0, "then", NULL, then, before, KEEPS, .near = "chain next",
            .help =
-               "apply what follows to the result of what stands before: one filter after the other, with float32 between; "
-               "of banks, the layers of a network. --padding, --stride, --dilation, --flip and --algorithm belong to the "
-               "filters beside them; --algorithm after the last --then is for all without one of their own"),
+               "apply the filters after it to the result of the filters before it, in float32; with banks, these are the "
+               "layers of a network. --padding, --stride, --dilation, --flip and --algorithm hold for the filters up to the "
+               "next --then; the last --algorithm also holds for filters that have none"),
     MAP_HEADING("Output"),
     OPTION('o', "output", "PATH", once, common.output, KEEPS, .also = "out dest destination",
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
@@ -292,7 +291,7 @@ const gconv_option gconv_job_options[] = {
            .help = "each result replaces its image, which stays as NAME.orig; images that have a NAME.orig are left alone"),
     OPTION(
         0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits dtype", .near = "type",
-        .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
+        .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, GCONV_DEPTH_I16, GCONV_DEPTH_F16 */
         .help =
             "the sample type of the results; default: the type of the input, if the format has it; .npy also holds int16, "
             "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
@@ -300,9 +299,8 @@ const gconv_option gconv_job_options[] = {
                .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(0, "quality", "N", integer, job.quality, CHANGES, .also = "jpeg-quality webp-quality", .least = 1, .most = 100,
            .excludes = "lossless",
-           .help = "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same the quality of the input, if "
-                   "it is JPEG, "
-                   "or no loss, if it is WebP without"),
+           .help = "quality of JPEG and WebP, from 1 to 100; default: 90; with --format same, JPEG has the quality of its "
+                   "input, and WebP is without loss if its input is"),
     OPTION(0, "lossless", NULL, flag, job.lossless, CHANGES, .also = "webp-lossless", .excludes = "quality",
            .help = "WebP without loss; default: with loss, as --quality says"),
     MAP_OPTION(0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",
@@ -311,8 +309,7 @@ const gconv_option gconv_job_options[] = {
            .help = "leave EXIF, XMP and comments out; default: keep them, with the orientation reset and without the "
                    "thumbnail; ICC profile and resolution always stay"),
     OPTION(0, "preserve-times", NULL, flag, job.preserve_times, KEEPS, .also = "preserve-time keep-times",
-           .near = "mtime preserve times",
-           .help = "give results the time of the last change that their inputs have; default: now"),
+           .near = "mtime preserve times", .help = "give results the modification times of their inputs; default: now"),
     MAP_OPTION(0, "no-clobber", NULL, flag, common.no_clobber, KEEPS, .also = "no-overwrite keep-existing",
                .excludes = "skip-existing",
                .excluded =
@@ -338,8 +335,8 @@ const gconv_option gconv_job_options[] = {
            .synonyms = gconv_border_words, .drawing = GCONV_BORDER_DRAWING,
            .help =
                "what lies outside the image: zero (default), constant:V (V is 0 for black, 1 for white; for float results "
-               "any number), replicate, symmetric, reflect101, wrap, or normalize (the taps inside get the weight of the "
-               "others)"),
+               "any number), replicate, symmetric, reflect101, wrap, or normalize (the taps inside get the weight of those "
+               "outside)"),
     OPTION(0, "padding", "MODE", padding, last.layer, CHANGES, .most = LARGEST_EXTENT,
            .words = "same|valid|full|same-upper|same-lower",
            .help = "the size of the result: same (default), valid, full, or pixels to pad by: N, Y,X or T,B,L,R"),
@@ -348,8 +345,8 @@ const gconv_option gconv_job_options[] = {
     OPTION(0, "dilation", "N|Y,X", pair, last.layer.dilation_y, CHANGES, .most = LARGEST_EXTENT,
            .help = "distance between neighbouring taps, in pixels; default: 1"),
     OPTION(0, "region", "WxH+X+Y", region, area, CHANGES, .also = "roi", .near = "rectangle area window",
-           .help = "filter only this rectangle, W x H pixels from column X, row Y on: the rest of the image stays, and its "
-                   "pixels are the neighbours of those at the edges"),
+           .help = "filter only this rectangle, W x H pixels from column X, row Y on; the rest of the image stays as it is, "
+                   "and filters at the edges of the rectangle read it"),
     GCONV_MASK_ROW,
     GCONV_HOLE_ROWS,
     OPTION(
@@ -365,9 +362,9 @@ const gconv_option gconv_job_options[] = {
                    "premultiply: colours are weighted by it; drop: left out"),
     OPTION(0, "combine", "MODE", word, combine, CHANGES, .near = "merge reduce", .word_at = combine_at,
            .synonyms = combine_words,
-           .help = "several filters give: none (default, but of sobel, prewitt, scharr or roberts alone), a result each; "
-                   "magnitude, sum, max or stack, one result of all; "
-                   "of banks also argmax, a map of the strongest response, and mosaic, one picture of all"),
+           .help = "what several filters give: none (default, except for sobel, prewitt, scharr or roberts alone): a result "
+                   "each; magnitude, sum, max or stack: one result of all; for banks also argmax: a map of the strongest "
+                   "response, and mosaic: one picture of all"),
     OPTION(0, "scale", "S", number, options.scale, CHANGES, .help = "multiply responses by S; default: 1"),
     OPTION(0, "offset", "O", number, options.offset, CHANGES, .near = "bias",
            .help = "then add O, where 1 is white; default: 0"),
@@ -390,7 +387,7 @@ const gconv_option gconv_job_options[] = {
     OPTION(0, "std", "S[,S...]", numbers, std, CHANGES, OF_BANKS, .help = "samples are then divided by it; default: 1"),
     OPTION(0, "output-name", "NAME", text, output_name, CHANGES, OF_BANKS,
            .help =
-               "of a model with several outputs: the one that is wanted. Else the first one goes to -o FILE, and all to a "
+               "which output to write of a model that has several; default: the first if -o is a file, and all if it is a "
                "folder or a template with {output}"),
     OPTION(0, "white", "W", number, white, CHANGES, OF_BANKS,
            .help = "the number that is white for a network: 255 if it was trained with levels; samples are multiplied by it "
@@ -416,17 +413,18 @@ const gconv_option gconv_job_options[] = {
     GCONV_HEADING("Signals"),
     OPTION(0, "windows", "S[:HOP]", windows, windows, KEEPS, .near = "window hop frame stream", .excludes = OF_IMAGES,
            .excluded = "--windows and --%s exclude each other: --windows runs a network over a signal, and makes no images",
-           .help = "run a network over a signal: each S samples, of all channels, give a row of outputs, every HOP samples "
-                   "(default: S); -i is .npy or raw, - too; -o is .csv, .npy or .f32le; - gets CSV, row by row"),
+           .help = "run a network over a signal: each window of S samples, of all channels, gives a row of outputs, and "
+                   "windows begin every HOP samples (default: S); -i is .npy or raw samples, also from -; -o is .csv, .npy "
+                   "or .f32le; -o - gets CSV, row by row"),
     OPTION(0, "raw", "TYPE[:C]", text, raw, CHANGES,
-           .help = "the signal has no header: f32le, s16le or u8, of C channels, which are neighbours; default: 1. Without "
-                   "--windows, inputs are images of such samples: --raw 640x480x3:u16le[+BYTES to skip]"),
+           .help = "the signal has no header; its samples are f32le, s16le or u8, of C interleaved channels (default: 1). "
+                   "Without --windows, inputs are images of such samples: --raw 640x480x3:u16le[+BYTES to skip]"),
     MAP_HEADING("How it is computed"),
     OPTION('a', "algorithm", "NAME", algorithm, last.layer.algorithm, CHANGES, .word_at = gconv_word_algorithm_at,
            .lack = gconv_documented_lack,
            .help =
-               "auto (default), one that gconv algorithms lists, or a race on one image of several, direct,fft, or of all: "
-               "they must agree, and the fastest one makes the result"),
+               "auto (default), one that gconv algorithms lists, several, such as direct,fft, or all; several race on one "
+               "image: they must agree, and the fastest one makes the result"),
     OPTION(0, "without", "NAMES", without, options.without, CHANGES, .word_at = gconv_word_algorithm_name_at,
            .lack = gconv_documented_lack,
            .help = "algorithms that auto, or the race of all, must not use, separated by commas"),
@@ -437,10 +435,10 @@ const gconv_option gconv_job_options[] = {
     OPTION('d', "device", "NAME", device, common.device, KEEPS, .near = "gpu cuda backend", .synonyms = gconv_device_words,
            .words = "auto|cpu|cuda|cuda:all",
            .help = "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which "
-                   "the images are distributed: cuda:0,2 or cuda:all; without this option, $GCONV_DEVICE counts"),
+                   "the images are distributed: cuda:0,2 or cuda:all; $GCONV_DEVICE sets another default"),
     OPTION(0, "decode", "cpu|gpu|auto", word, job.decoder, KEEPS, .words = "cpu|gpu|auto", /* gconv_decoder */
-           .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; auto: if no "
-                   "device is asked for, and it is faster; default: cpu"),
+           .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; auto: do so "
+                   "if no device is asked for and it is faster; default: cpu"),
     GCONV_THREADS_ROW,
     MAP_OPTION(0, "jobs", "N", integer, job.jobs, KEEPS, .also = "workers parallel", .least = 1, .most = 4096,
                .help = "number of images to process at a time, on the CPU no more than threads; default: as many as "

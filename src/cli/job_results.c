@@ -59,8 +59,7 @@ static gconv_tone choose_tone(const gconv_main_job *job) {
   return tone;
 }
 
-/* Refuses options that turn values into samples for arrays, which hold raw values, and label maps, which have fixed
- * colours. */
+/* Refuses options that scale values if results are arrays, which hold raw values, or maps of labels in fixed colours. */
 static gconv_status check_tone(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
   bool tensor = job->network.presentation == GCONV_PRESENT_TENSOR,
@@ -172,7 +171,7 @@ static int32_t channels_of_first(const gconv_main_job *job) {
   return channels;
 }
 
-/* If the weights look like plain filters, as a depthwise layer's do, adds a hint at --groups to the error, with as many
+/* If the weights look like plain filters, as those of a depthwise layer do, adds a hint to the error: --groups, with as many
  * groups as the input has channels. */
 static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status) {
   const gconv_texts *filters = &job->settings->last.filters;

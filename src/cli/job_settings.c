@@ -136,7 +136,7 @@ static bool is_image(const char *word) {
   return stat(word, &status) == 0 && (S_ISDIR(status.st_mode) || gconv_format_by_path(word));
 }
 
-/* True if results would replace a file, or go among other files. */
+/* True if a result of this name would replace a file, or results would go among other files. */
 static bool is_taken(const char *word) {
   struct stat status;
   if (stat(word, &status) != 0)
@@ -199,7 +199,7 @@ static gconv_status choose_device(gconv_job_settings *settings) {
   return status == GCONV_OK ? status : gconv_fail(status, "GCONV_DEVICE=%s: %s", environment, gconv_last_error());
 }
 
-/* If the user wants the GPU to decode, chooses a GPU. */
+/* If a GPU shall decode, makes the device a GPU. */
 static gconv_status check_decoder(gconv_job_settings *settings) {
   if (settings->job.decoder != GCONV_DECODER_GPU)
     return GCONV_OK;
@@ -228,12 +228,12 @@ static gconv_status complain_output(const gconv_job_settings *settings) {
                       meant ? meant : "", meant ? "?" : "");
 }
 
-/* Whether --raw is that of images: 640x480:u16le. */
+/* Whether --raw is for images, such as 640x480:u16le. */
 static bool is_raw_image(const gconv_job_settings *settings) {
   return settings->raw && settings->windows.samples == 0 && settings->raw[0] >= '0' && settings->raw[0] <= '9';
 }
 
-/* Does --raw for images: FILE becomes FILE:640x480:u16le, as readers know it. */
+/* Does --raw for images: FILE becomes FILE:640x480:u16le, which readers understand. */
 static gconv_status name_raw_images(gconv_job_settings *settings) {
   const gconv_texts *inputs = &settings->common.inputs;
   for (size_t i = 0; is_raw_image(settings) && i < inputs->count; i++) {
@@ -281,8 +281,8 @@ static gconv_status check_given(const gconv_job_settings *settings) {
   return missing ? gconv_refuse("%s", missing) : GCONV_OK;
 }
 
-/* Counts the words that read standard input: "-", and "-:NAME". An input "-:NAME" is a file of that name, unless NAME tells
- * of raw samples, as in -:640x480:u16le. */
+/* Counts the words that read standard input: "-", and "-:NAME". An input "-:NAME" is a file of that name, unless NAME
+ * describes raw samples, as in -:640x480:u16le. */
 static size_t count_standard_input(const gconv_texts *words, bool filters) {
   size_t count = 0;
   for (size_t i = 0; i < words->count; i++)
@@ -301,7 +301,7 @@ static gconv_status check_standard_input(const gconv_job_settings *settings) {
   return uses <= 1 ? GCONV_OK : gconv_refuse("-: standard input can be read only once");
 }
 
-/* Refuses values that --resume excludes. (The options that it excludes are in the table.) */
+/* Refuses values that --resume excludes. (Its row excludes options.) */
 static gconv_status check_resumption(const gconv_job_settings *settings) {
   if (settings->resume && strcmp(settings->common.output, "-") == 0)
     return gconv_refuse("--resume: standard output has no manifest: name a file or a folder");

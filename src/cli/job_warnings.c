@@ -20,10 +20,10 @@ static double sum_of(const gconv_filter *filter) {
   return sum / (double)filter->divisor;
 }
 
-/* What a filter makes of a rim beside black. */
+/* What a filter makes of the pixels at the edges of an image with black outside. */
 typedef enum rim { NO_RIM, DARK_RIM, FALSE_EDGE, OTHER_RIM } rim;
 
-/* Finds the kind of rim. If a tap beside the anchor is not 0, pixels of the rim get another sum of taps than others. */
+/* Finds the kind of rim. If a tap beside the anchor is not 0, it lies outside the image for some pixels of the rim. */
 static rim find_rim_of(const gconv_filter *filter) {
   double sum = sum_of(filter), magnitude = 0;
   bool beside = false, negative = false;
@@ -97,7 +97,7 @@ static bool is_within(const gconv_area *area, int64_t y, int64_t x) {
          (x >= area->x && x < (int64_t)area->x + area->width && y >= area->y && y < (int64_t)area->y + area->height);
 }
 
-/* True if a pixel of the rim counts by the mask, which has the size of the image, and lies in the region. */
+/* True if a pixel of the rim lies in the region, and the mask, which has the size of the image, does not hide it. */
 static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach width) {
   for (int64_t y = 0; y < mask->height; y++)
     for (int64_t x = 0; x < mask->width; x++) {
@@ -108,8 +108,8 @@ static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach wi
   return false;
 }
 
-/* True if the rim shows in results. Without a mask, sizes of images are not known yet, so of a region, only the left and
- * upper rim are. */
+/* True if the rim shows in results. Without a mask, sizes of images are not known yet, so a region is only compared with the
+ * left and upper rim. */
 static bool shows(const gconv_main_job *job, reach width) {
   const gconv_area *area = &job->area;
   bool packed = !job->mask.planar || job->mask.channels == 1; /* other masks are refused later */
@@ -156,8 +156,8 @@ static void warn_of_derivatives(const gconv_main_job *job) {
     return;
   const char *gradient = find_gradient(job->specs);
   if (gradient)
-    gconv_say("warning: %s: beside other filters it gives its two derivatives, a result each: leave the others out for "
-              "their magnitude (--combine none, if derivatives are meant)",
+    gconv_say("warning: %s: beside other filters it gives its two derivatives, a result each: name it alone for the "
+              "magnitude of both (--combine none, if derivatives are meant)",
               gradient);
 }
 
@@ -165,11 +165,11 @@ static void warn_of_derivatives(const gconv_main_job *job) {
  * this alpha. A sum of 0 is refused later. */
 static void warn_of_sums(const gconv_main_job *job) {
   const double tolerance = 0.01;
-  bool premultiply = !job->has_banks && job->options.alpha == GCONV_ALPHA_PREMULTIPLY, told = false;
-  for (size_t i = 0; premultiply && i < job->filters.count && !told; i++) {
+  bool premultiply = !job->has_banks && job->options.alpha == GCONV_ALPHA_PREMULTIPLY, warned = false;
+  for (size_t i = 0; premultiply && i < job->filters.count && !warned; i++) {
     double sum = sum_of(&job->filters.items[i]);
-    told = fabs(sum) > tolerance && fabs(sum - 1) > tolerance;
-    if (told)
+    warned = fabs(sum) > tolerance && fabs(sum - 1) > tolerance;
+    if (warned)
       gconv_say("warning: %s: its taps sum to %.4g, by which --alpha premultiply multiplies alpha, and --scale is for "
                 "colours alone: divide the taps, so that their sum is 1",
                 job->filters.items[i].name, sum);
@@ -182,8 +182,8 @@ static void warn_of_stretching(const gconv_main_job *job) {
   bool pictures = job->network.presentation != GCONV_PRESENT_TENSOR && job->network.tone.fit;
   if (job->made_bank && pictures)
     gconv_say(
-        "warning: --%s is for banks, and makes one of the filters, whose pictures are stretched to full contrast: leave "
-        "it out, or give --range clamp for levels as they are",
+        "warning: --%s makes a bank of the filters, and pictures of banks are stretched to full contrast: leave it out, or "
+        "give --range clamp for levels as they are",
         job->made_bank);
 }
 

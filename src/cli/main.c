@@ -15,8 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Unless a command saves something first, removes unfinished results; finished ones stay. Then the signal ends the program,
- * so that a shell with a loop of commands sees the signal, and does not begin the next command. */
+/* Removes unfinished results, and lets the signal end the program: a shell that runs a loop of commands sees the signal, and
+ * ends its loop, too. Does nothing more than noting the signal if the command wants to save something first. */
 static void end_by_signal(int number) {
   sigset_t self;
   if (gconv_interrupt_take(number))
@@ -41,11 +41,12 @@ static void watch_signals(void) {
     if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup stays in force */
       sigaction(ends[i], &action, NULL);
   }
-  signal(SIGPIPE, SIG_IGN); /* so that commands that write files go on */
+  signal(SIGPIPE, SIG_IGN); /* commands that write files go on if the reader of their output goes away */
   signal(SIGXFSZ, SIG_IGN); /* so that a file beyond the limit (ulimit -f) is an error */
 }
 
-/* Asks for a signal a second before the hard limit of processor time, which kills: `ulimit -t` sets both limits equal. */
+/* Asks for SIGXCPU a second before the hard limit of processor time, where the kernel kills the process. The signal comes at
+ * the soft limit, which `ulimit -t` sets as high as the hard one. */
 static void ask_for_warning(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY && limit.rlim_max > 1 &&
@@ -55,8 +56,8 @@ static void ask_for_warning(void) {
   }
 }
 
-/* Opens /dev/null in the place of standard streams that are closed: else the first file that is opened would take their
- * place, and reports would be written into it. */
+/* Opens /dev/null in place of each standard stream that is closed. Otherwise the next file to be opened would get the
+ * stream's number, and reports would be written into that file. */
 static void open_standard_streams(void) {
   int file; /* for reading only, so that writing still fails */
   do
@@ -66,16 +67,16 @@ static void open_standard_streams(void) {
     close(file);
 }
 
-/* CUDA makes 8 queues of work for each GPU, which takes half of the time to begin and end a context: on an H200, one queue
- * starts 45 ms and ends 40 ms earlier. But in a batch, the results of an image would wait in one queue for the uploads of
- * others, 6 ms each time. Two queues avoid this, and start 10 ms later. */
+/* CUDA makes 8 queues of work for each GPU, which takes half of the time to create and destroy a context: on an H200, one
+ * queue saves 45 ms at the start and 40 ms at the end. But in a batch, an image's results would wait in that queue for other
+ * images' uploads, 6 ms each time. Two queues avoid this wait, and cost 10 ms at the start. */
 static void ask_for_few_queues(void) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "2", 0);
 }
 
 /* ---- Stacks ---- */
 
-/* The least stack of every thread, as the system's may be small (ulimit -s, musl): texts of errors take 10 KB each. */
+/* Each thread has at least this stack: texts of errors take 10 KB each, and the default may be small (ulimit -s, musl). */
 enum { STACK_BYTES = 1 << 20 };
 
 typedef struct call {
@@ -112,8 +113,8 @@ static void run_on_stack(call *c) {
     run_command(c);
 }
 
-/* Ends the process; all is written by now. Leaves out the destructors of libraries: a thread may still be starting CUDA,
- * whose driver must not end meanwhile. This is also faster. */
+/* Ends the process without the destructors of libraries: a thread may still be starting CUDA, whose driver must not end
+ * meanwhile. This is also faster. */
 static int end(int status) {
 #ifndef GCONV_ENDS_BY_EXIT /* builds for tests set it: their counters and sanitizers report in destructors */
   fflush(NULL);

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 enum {
-  PROGRAM_BYTES = 8 << 20, /* with libraries, as src/batch/memory.c counts it */
-  LEAST_BYTES = 16 << 20 /* for lists of files and the like: with a small --memory, errors can then say how much is needed */
+  PROGRAM_BYTES = 8 << 20, /* the program with its libraries, as src/batch/memory.c counts it */
+  LEAST_BYTES = 16 << 20   /* for lists of files and the like: errors can then say how much --memory is needed */
 };
 
 static bool permitted, limited;
@@ -32,8 +32,8 @@ static uint64_t bytes_now(void) {
   return told ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Lets freed pixels go back to the system. Otherwise glibc keeps blocks of up to 32 MiB in a heap for each thread, whose
- * memory stays as long as any block in it is used. */
+/* Lets freed pixels go back to the system. Otherwise glibc has blocks of up to 32 MiB in a heap for each thread, and keeps
+ * the heap's memory as long as any block in it is used. */
 static void keep_no_freed_memory(void) {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 128 << 10);

@@ -36,7 +36,7 @@ bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t 
   if (text[strspn(text, "0123456789+-")] != '\0' || text[0] == '\0')
     return false;
   char *end;
-  long long value = strtoll(text, &end, 10); /* saturates at its ends, far outside of least to most */
+  long long value = strtoll(text, &end, 10); /* an overflow gives LLONG_MIN or LLONG_MAX, far outside of least to most */
   if (end == text || *end != '\0' || value < least || value > most)
     return false;
   *integer = value;

@@ -67,10 +67,10 @@ static bool is_option(const char *word) {
   return word[0] == '-' && word[1] != '\0';
 }
 
-/* Finds the option that `name` may mean: by names in other programs, or by similar letters. */
+/* Finds the option that `name` may mean: one that has it as `near`, or one of a similar name. */
 static void find_meant(const gconv_option *table, const char *name, gconv_suggestion *best) {
   const gconv_option *row;
-  bool elsewhere = gconv_elsewhere(name) != NULL; /* this text helps more than a name of similar letters */
+  bool elsewhere = gconv_elsewhere(name) != NULL; /* its text helps more than the name of a similar option */
   for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));) {
     if (is_among(row->near, name, strlen(name))) {
       snprintf(best->name, sizeof best->name, "%s", row->name);
@@ -81,7 +81,7 @@ static void find_meant(const gconv_option *table, const char *name, gconv_sugges
   }
 }
 
-/* "-rv": letters of options that take no value. */
+/* True for a word such as "-rv": letters of options that take no value. */
 static bool are_flags(const gconv_option *table, const char *word) {
   for (const char *letter = word + 1; *letter; letter++) {
     const gconv_option *option = find_letter(table, *letter);
@@ -117,7 +117,7 @@ typedef struct parsing {
   int count;
   char *const *words;
   gconv_parsed *parsed;
-  const gconv_option *given[256]; /* further options are not checked for exclusion */
+  const gconv_option *given[256]; /* the first options; later ones are not checked for exclusion */
   size_t given_count;
 } parsing;
 
@@ -129,13 +129,13 @@ static gconv_status take_value(parsing *p, const gconv_option *option, const cha
   return option->kind->parse(&given);
 }
 
-/* True if a further word belongs to the option, too. An image after filters does not. */
+/* True if `word` is a further value of the option. An image after filters is an input instead. */
 static bool is_further_value(const gconv_option *option, const char *word) {
   const gconv_format_info *image = option->kind == &gconv_value_filters ? gconv_format_by_path(word) : NULL;
   return option->several && !is_option(word) && (!image || strcmp(image->name, "npy") == 0);
 }
 
-/* Notes the name of the first of several options. */
+/* Stores the option's name in the field that its row names as `noted`, unless an earlier option did. */
 static void note(void *record, const gconv_option *option) {
   const char **name = (const char **)(void *)((char *)record + option->noted);
   if (!*name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options, each declared once, as a row of its command's table. All that is done with an option follows from its row: its
- * value is parsed and checked, --help printed, words completed, and --resume knows whether the value changes results. A new
- * option is a field of the command's record, its row, and the code that uses the field.
+ * Each option is declared once, as a row of its command's table. From the row follow the parsing and the check of its value,
+ * its text in --help, completion, and whether --resume regards the value. A new option is a field of the command's record,
+ * its row, and the code that uses the field.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* For requests that are wrong: gconv_last_error() says why. */
+/* Fails because the request is wrong. */
 #define gconv_refuse(...) gconv_fail(GCONV_BAD_ARGUMENT, __VA_ARGS__)
 
 typedef struct gconv_option gconv_option;
@@ -20,8 +20,8 @@ typedef struct gconv_option gconv_option;
 /* Words of other programs for a value. A list of these ends with a row of zeros. */
 typedef struct gconv_synonym {
   const char *words;   /* with blanks between: "edge nearest" */
-  const char *value;   /* the value here, "replicate"; what follows a colon stays: "gpu:1" is "cuda:1" */
-  const char *unclear; /* if programs differ in what the words mean: these meanings, and the value for each */
+  const char *value;   /* gconv's value, "replicate"; what follows a colon stays: "gpu:1" is "cuda:1" */
+  const char *unclear; /* if programs differ in what the words mean: the error, with these meanings and gconv's values */
 } gconv_synonym;
 
 /* An option as it was given. */
@@ -44,7 +44,7 @@ typedef struct gconv_kind {
 struct gconv_option {
   const char *heading;      /* a row that is no option: the heading of the rows that follow in --help */
   const gconv_option *maps; /* a row that is no option: the rows of another table that have `of_maps` follow here */
-  bool of_maps;             /* gconv classify, which makes maps by the main job, has the row, too */
+  bool of_maps;             /* the row also belongs to gconv classify, which makes maps by the main job */
   char letter;              /* 'i' for -i; 0: none */
   const char *name;         /* "input" for --input */
   const char *value; /* the value's name in --help: "N"; "[=TOL]" is optional; for "PATH" and "FILE", also with "...", shells
@@ -53,29 +53,29 @@ struct gconv_option {
   size_t field;           /* where in the record of the command */
   bool changes_results;   /* the value changes results: it is part of the digest of --resume */
   const char *help;
-  const char *also;              /* other names that are taken for it, with blanks between; NULL: none */
-  const char *near;              /* names that people may try for something else: an error asks whether they mean this */
+  const char *also;              /* other names of the option, with blanks between; NULL: none */
+  const char *near;              /* names that may mean this or something else: the error asks whether this is meant */
   const gconv_synonym *synonyms; /* synonyms of values; NULL: none */
   const char *drawing;           /* shows what the values mean, in lines, for `gconv help NAME`; NULL: none */
   bool several;                  /* words that follow the value are further values, up to the next option */
-  size_t noted;                  /* where in the record its name is noted, if it is the first such option; 0: nowhere */
-  int least, most;               /* the limits of an integer; for a word, `least` is the value of the first */
-  const char *takes; /* what the value has to be, for the error of a wrong one: "a number of groups, from 1 on" */
+  size_t noted;      /* a field of the record that gets the name of the first option given that has it here; 0: none */
+  int least, most;   /* the limits of an integer; for a word, `least` is the value of the first word */
+  const char *takes; /* what the value has to be, for the error: "a number of groups, from 1 on" */
   const char *words; /* the values, for checks and completion: "cpu|gpu|auto"; NULL: word_at() lists them */
   const char *(*word_at)(size_t index);  /* lists the values, up to NULL. If both are NULL, any value is taken */
   const char *(*lack)(const char *word); /* why a word is not a value in this build; NULL: not known */
-  const char *excludes;                  /* the names of options that it cannot stand beside, with blanks between */
+  const char *excludes;                  /* the names of options that exclude this one, with blanks between */
   const char *excluded; /* the error in this case, with %s for the other's name; NULL: "--a and --b exclude each other" */
 };
 
-/* A row, by its columns: a letter, or 0; name; value; the kind, of kinds.def; the field of the record. A field of another
+/* A row: a letter, or 0; the name; the value's name; the kind, of kinds.def; the field of the record. A field of another
  * type than the kind stores does not compile. */
 #define GCONV_OPTION(record_, letter_, name_, value_, kind_, field_, ...)                                                   \
   {                                                                                                                         \
     .letter = letter_, .name = name_, .value = value_, .kind = &gconv_value_##kind_,                                        \
     .field = offsetof(record_, field_) + GCONV_OF_KIND(((record_ *)0)->field_, kind_), __VA_ARGS__                          \
   }
-/* 0. Enumerations are stored as int. */
+/* Is 0 if the field has the type that the kind stores, else does not compile. Enumerations are stored as int. */
 #define GCONV_OF_KIND(field, kind)                                                                                          \
   (0 * sizeof(char[__builtin_types_compatible_p(__typeof__(field), gconv_stored_##kind) ||                                  \
                            (__builtin_types_compatible_p(int, gconv_stored_##kind) && sizeof(field) == sizeof(int))         \
@@ -128,15 +128,15 @@ gconv_prints gconv_print_flag, gconv_print_text, gconv_print_number, gconv_print
     gconv_print_pair, gconv_print_count, gconv_print_border, gconv_print_padding, gconv_print_activation, gconv_print_format,
     gconv_print_region;
 
-/* Appends the filters of a list with commas: "sobel_x,gaussian:size=9,sigma=2" are two. A part belongs to the filter before
- * it if it is name=value, or cannot begin a name. False without memory. */
+/* Appends the filters of a list with commas: "sobel_x,gaussian:size=9,sigma=2" are two. A part that is name=value, or cannot
+ * begin a name, belongs to the filter before it. False: out of memory. */
 bool gconv_filters_split(const char *list, gconv_texts *specs);
 
-/* Copies word number `index` of the option into `word`; false past the last. */
+/* Copies the option's value number `index` into `word`; false past the last. */
 bool gconv_option_word(const gconv_option *option, size_t index, char word[64]);
 
-/* Finds the value that `value` means: itself or, if it is a synonym, a new text, which *owned keeps. If the word is unclear,
- * the error says what it may mean. */
+/* Sets *meaning to what `value` means: to `value` itself or, for a synonym, to a new text, which `owned` keeps. If programs
+ * differ in what the word means, the error lists the meanings. */
 gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_texts *owned, const char **meaning);
 
 /* True if the word is a value or a synonym of one. */
@@ -145,12 +145,12 @@ bool gconv_option_has_value(const gconv_option *option, const char *word);
 /* Fails unless each name of a list with commas is a value of the option. */
 gconv_status gconv_option_find_words(const gconv_option *option, const char *list);
 
-/* Finds the index of `value` among the values of the option. The error lists these. */
+/* Finds the index of `value` among the values of the option. The error lists the values. */
 gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index);
 
 /* ---- Numbers as people write them; the whole word must be a number (numbers.c) ---- */
 
-/* Reads a decimal number such as -1, 0.5 or 1e-3. False for others: "0.5x", "0,5", "nan", "inf", "0x10", "", overflow. */
+/* Reads a number such as -1, 0.5, 1/8 or 1e-3. False for "0.5x", "0,5", "nan", "inf", "0x10", "", "1/0" and overflow. */
 bool gconv_parse_number(const char *text, double *number);
 /* Does the same for a number that will be float32: false if it overflows there, or becomes 0. */
 bool gconv_parse_float(const char *text, double *number);
@@ -163,17 +163,18 @@ bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t 
 /* Reads a positive count, with or without k, M or G (thousands, millions, thousands of millions) after it: "500M". */
 bool gconv_parse_count(const char *text, uint64_t *count);
 
-/* Reads up to `limit` integers from least to most, with `between` between them: ',', 'x' or ':'. Returns their number; 0 for
- * others. */
+/* Reads up to `limit` integers from least to most, with `between` between them: ',', 'x' or ':'. Returns how many; 0 if the
+ * text is anything else. */
 int gconv_parse_integers(const char *text, char between, int limit, int64_t least, int64_t most, int32_t *integers);
 /* Does the same for numbers, as gconv_parse_float() reads them. */
 int gconv_parse_floats(const char *text, char between, int limit, double *numbers);
 
 /* ---- Tables ---- */
 
-/* A walk through a table; begins as {.row = table}. */
+/* An iterator over the rows of a table; begins as {.row = table}. */
 typedef struct gconv_option_walk {
-  const gconv_option *row, *back; /* the next row; where to go on after the rows of another table, or NULL */
+  const gconv_option *row;  /* the next row */
+  const gconv_option *back; /* while it is in the table that a row names as `maps`: the row after that row; else NULL */
 } gconv_option_walk;
 
 /* Returns the next row, an option or a heading; NULL at the end. */
@@ -195,12 +196,12 @@ typedef struct gconv_parsed {
   void *record;         /* record of the command */
   gconv_texts operands; /* words that are no options */
   gconv_texts meanings; /* owns values that were given by synonyms */
-  bool help;            /* --help was among them, and ended the parsing */
+  bool help;            /* --help was given, and ended the parsing */
 } gconv_parsed;
 
-/* Parses `words`: options of the table into parsed->record, the rest into its operands. -x VALUE..., --name VALUE,
- * --name=VALUE; "--" ends the options; the last value of an option given twice counts, unless its kind refuses.
- * GCONV_BAD_ARGUMENT names the wrong word; `lists_all` is the command that lists the options. */
+/* Parses `words`: values of options go into parsed->record, other words into parsed->operands. Options are -x VALUE...,
+ * --name VALUE or --name=VALUE; "--" ends them. Of an option given twice, the last value counts, unless its kind refuses.
+ * The error names the wrong word, and `lists_all`, the command that lists the options. */
 gconv_status gconv_options_parse(const gconv_option *table, const char *lists_all, int count, char *const *words,
                                  gconv_parsed *parsed);
 
@@ -211,5 +212,5 @@ void gconv_options_release(const gconv_option *table, void *record);
 void gconv_option_print(FILE *out, const gconv_option *option);
 void gconv_options_print(FILE *out, const gconv_option *table);
 
-/* Prints what `gconv help NAME` says in addition: synonyms, and the drawing. */
+/* Prints what only `gconv help NAME` shows: other names, synonyms, and the drawing. */
 void gconv_option_print_more(FILE *out, const gconv_option *option);

@@ -98,7 +98,7 @@ static void put_number(uint8_t at[4], size_t number) {
 }
 
 /* Makes a BMP, which is not compressed: a head, and rows from the bottom up, of blue, green and red, padded to multiples of
- * 4 bytes. NULL without memory. */
+ * 4 bytes. Returns NULL if memory is short. */
 static uint8_t *make_bmp(const gconv_image *image, size_t *size) {
   enum { HEAD_BYTES = 54, PLANES_AT = 26, BITS_AT = 28, BITS = 24 };
   const size_t width = (size_t)image->width, height = (size_t)image->height, row = (3 * width + 3) / 4 * 4;
@@ -170,8 +170,8 @@ gconv_status gconv_page_write(const char *path, void (*put)(FILE *out, const voi
   GCONV_FREED char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
-  GCONV_NEED_MEMORY(out, "%s: no memory for it", path);
+  GCONV_NEED_MEMORY(out, "%s: no memory for its text", path);
   put(out, context);
   return gconv_close_text(out, &text) ? gconv_file_write(path, text, size)
-                                      : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for it", path);
+                                      : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its text", path);
 }

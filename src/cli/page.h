@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages of HTML without outside parts, for --report of several commands. */
+/* Pages of HTML that need no other files, for --report of several commands. */
 #pragma once
 
 #include "base/memory.h"
@@ -18,10 +18,10 @@ void gconv_page_cell(FILE *out, const char *tag, const char *text);
 void gconv_page_row(FILE *out, const char *name, const char *format, ...) GCONV_PRINTF(3, 4);
 /* Prints a u8 image of 1 or 3 channels, each pixel `zoom` pixels wide. The title is HTML without quotes. */
 void gconv_page_image(FILE *out, const gconv_image *image, const char *title, int zoom);
-/* Prints a confusion: a row for each true class, a column for each class that its cases were taken for. */
+/* Prints a confusion matrix: a row for each true class, a column for each predicted class. */
 void gconv_page_confusion(FILE *out, const gconv_confusion *confusion);
 
-/* Begins a picture as SVG, white. `inside`: it is a part of a page. "</svg>\n" ends it. */
+/* Begins a white picture as SVG. `inside`: it is a part of a page. "</svg>\n" ends it. */
 void gconv_svg_begin(FILE *out, int width, int height, bool inside);
 
 /* Refuses a path of --report that is no page of HTML, cannot be written, or would replace a file that is read. */

@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Reports on an image
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Reports on an image -------------------------------------------------------------------------------------------- */
 
 static void show_progress(const gconv_main_job *job, const gconv_report *report) {
   size_t done = job->total.inputs, all = job->inputs.count;
@@ -23,7 +22,7 @@ static void show_progress(const gconv_main_job *job, const gconv_report *report)
 
 void gconv_job_advance(double done, double elapsed_ms, void *user) {
   enum { BEGIN_MS = 2000, EACH_MS = 200 }; /* short work needs no line */
-  static double shown;                     /* an image goes by rows in one thread */
+  static double shown;                     /* only one thread processes an image by rows */
   const double left = elapsed_ms * 1e-3 * (1 - done) / done;
   char text[160];
   if (elapsed_ms < BEGIN_MS || elapsed_ms - shown < EACH_MS)
@@ -37,7 +36,7 @@ void gconv_job_advance(double done, double elapsed_ms, void *user) {
   gconv_progress_show(text);
 }
 
-/* Prints the result of --verify in the form of the error of a mismatch. */
+/* Prints a passed --verify, in the same form as the error of a mismatch. */
 static void print_verification(FILE *out, const gconv_report *report) {
   const gconv_verification *found = &report->verification;
   if (found->max_error == 0) {
@@ -87,8 +86,7 @@ void gconv_job_report(const gconv_report *report, void *user) {
     show_progress(job, report);
 }
 
-/* ---- Reports on the run
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- Reports on the run --------------------------------------------------------------------------------------------- */
 
 /* Prints what starting CUDA cost. */
 static void remark_on_start(const gconv_batch_summary *summary) {
@@ -116,8 +114,8 @@ static void remark_on_resumption(const gconv_batch_summary *summary) {
   gconv_say("--resume: %zu result%s done%s", done, done == 1 ? " was" : "s were", used ? text : ", which is all");
 }
 
-/* "94 of 144 written, 12 passed over; clamped to black: 7 images; --resume continues". Prints nothing for a single result:
- * it is there, or an error says why not. */
+/* Prints, for example: "94 of 144 written, 12 passed over; clamped to black: 7 images; --resume continues". Prints nothing
+ * for a single result: it was written, or an error says why not. */
 static void report_count(const gconv_main_job *job, const gconv_batch_summary *summary) {
   size_t all = summary->written + summary->passed + summary->failed;
   char passed[64] = "", of[32] = "";

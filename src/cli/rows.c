@@ -13,7 +13,7 @@
 
 /* ---- Formats --------------------------------------------------------------------------------------------------------- */
 
-/* True if a path names no file: standard output, a pipe, a device. */
+/* True if a path names standard output, a pipe or a device. */
 static bool is_pipe(const char *path) {
   struct stat status;
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
@@ -73,7 +73,7 @@ static gconv_status write_names(gconv_rows *rows, bool terminal, char *const *na
   return gconv_sink_write(rows->sink, "\n", 1);
 }
 
-/* The header has the same size for any number of rows and columns: its two numbers fit into the blanks after them. */
+/* The header has the same size for any numbers of rows and columns: the blanks after them leave room for longer ones. */
 static size_t format_header(const gconv_rows *rows, uint64_t count, uint8_t bytes[GCONV_NPY_HEADER_BYTES]) {
   const gconv_npy_header header = {
       .kind = 'f', .item_bytes = sizeof(float), .dimensions = 2, .shape = {(size_t)count, rows->columns}};
@@ -84,8 +84,8 @@ static gconv_status write_header(gconv_rows *rows, uint64_t expected) {
   uint8_t bytes[GCONV_NPY_HEADER_BYTES];
   if (expected == UINT64_MAX && !gconv_sink_can_seek(rows->sink))
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "-o: the header of .npy has the number of rows, which nobody knows before the end of a pipe: write "
-                      "into a file, or CSV, or raw numbers with --format f32le");
+                      "-o: the header of .npy has the number of rows, which is not known before the signal ends: write a "
+                      "file, or CSV, or raw numbers with --format f32le");
   rows->counted = expected == UINT64_MAX ? 0 : expected;
   return gconv_sink_write(rows->sink, bytes, format_header(rows, rows->counted, bytes));
 }
@@ -101,28 +101,31 @@ gconv_status gconv_rows_open(const char *path, gconv_rows_format format, size_t 
 
 /* ---- Numbers --------------------------------------------------------------------------------------------------------- */
 
-/* Writes the digits of a number below 10^9. */
+/* Writes a number below 10^9 as `count` digits. */
 static void write_digits(uint32_t digits, int count, char *text) {
   for (; count > 0; count--, digits /= 10)
     text[count - 1] = (char)('0' + digits % 10);
 }
 
-/* The nine digits are |number| * 10^(8 - e), rounded. Both factors are exact doubles, so the product's error is below 1e-6.
- * If it is that close to a tie, and for numbers that "%g" writes with an exponent, printf() decides. */
-static size_t write_number(float number, char text[GCONV_NUMBER_LETTERS]) {
+enum { NUMBER_LETTERS = 32 };
+
+/* Writes a number as "%.9g" does, which keeps all bits of a float32, but mostly much faster. Returns the number of letters.
+ * The nine digits are |number| * 10^(8 - e), rounded. Both factors are exact doubles, so the product's error is below 1e-6.
+ * Near a tie, and for numbers that "%g" writes with an exponent, printf() writes the number. */
+static size_t write_number(float number, char text[NUMBER_LETTERS]) {
   static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
   double magnitude = fabs((double)number);
   if (!(magnitude >= 1e-4 && magnitude < 1e8))
-    return (size_t)snprintf(text, GCONV_NUMBER_LETTERS, "%.9g", (double)number);
+    return (size_t)snprintf(text, NUMBER_LETTERS, "%.9g", (double)number);
   int e = -4; /* exponent of the first digit */
   while (e < 7 && magnitude >= (e < 0 ? 1 / powers[-e - 1] : powers[e + 1]))
     e++;
   double scaled = magnitude * powers[8 - e], whole = floor(scaled), part = scaled - whole;
   uint32_t digits = (uint32_t)whole + (part > 0.5);
   if (fabs(part - 0.5) < 1e-5 || digits < 100000000 || digits >= 1000000000)
-    return (size_t)snprintf(text, GCONV_NUMBER_LETTERS, "%.9g", (double)number);
+    return (size_t)snprintf(text, NUMBER_LETTERS, "%.9g", (double)number);
   char *at = text;
-  int count = 9, before = e < 0 ? 0 : e + 1; /* digits; those before the point */
+  int count = 9, before = e < 0 ? 0 : e + 1; /* all digits, and the digits before the point */
   for (; count > before && digits % 10 == 0; count--)
     digits /= 10;
   if (number < 0)
@@ -147,7 +150,7 @@ static gconv_status write_text(gconv_rows *rows, const float *numbers, size_t co
   size_t used = 0;
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < rows->columns; k++) {
-      if (used > BYTES - GCONV_NUMBER_LETTERS - 1) {
+      if (used > BYTES - NUMBER_LETTERS - 1) {
         GCONV_TRY(gconv_sink_write(rows->sink, text, used));
         used = 0;
       }

@@ -14,7 +14,7 @@ static void suggest_command(gconv_suggestion *best, const char *name) {
       gconv_suggest(best, name, command->name);
 }
 
-/* True if words that begin with no command are a job: its filter or its inputs come first. */
+/* True if words, the first of which is no command, are a job: its filter or its inputs come first. */
 static bool are_job(int count, char *const *words) {
   gconv_suggestion command = {.any = true};
   if (count < 2)
@@ -25,7 +25,7 @@ static bool are_job(int count, char *const *words) {
   return command.name[0] == '\0' && !gconv_elsewhere(words[0]);
 }
 
-/* Says that there is no such subcommand, and which may have been meant. */
+/* Prints that there is no such subcommand, and what may have been meant. */
 static int say_unknown(const char *name) {
   gconv_suggestion best = {.any = true};
   suggest_command(&best, name);

@@ -16,7 +16,7 @@
 
 /* ---- Landlock ------------------------------------------------------------------------------------------------------- */
 
-/* What we use of <linux/landlock.h>, which may be missing, or older than the kernel. */
+/* The parts of <linux/landlock.h> that this file needs. That header may be missing, or older than the kernel. */
 
 /* Rights, as bits. Rights to read, to execute and to control devices are never given up. */
 #define RIGHT(bit) (UINT64_C(1) << (bit))
@@ -40,8 +40,8 @@ struct beneath_path {
 #define SYS_landlock_restrict_self 446
 #endif
 
-/* Returns the rights that the kernel can take away; 0 without Landlock, and for its version 1, with which files cannot be
- * moved between folders at all. */
+/* Returns the rights that the kernel can take away; 0 without Landlock, and for its version 1, which does not let a process
+ * move files between folders at all. */
 static uint64_t find_rights(void) {
   long version = syscall(SYS_landlock_create_ruleset, NULL, 0, WANT_VERSION);
   uint64_t rights = WRITE_FILE | REMOVE_AND_MAKE | REFER;
@@ -53,7 +53,7 @@ static uint64_t find_rights(void) {
 typedef struct sandbox {
   uint64_t rights;
   int rules;
-  bool broken; /* a rule could not be added: better no sandbox than one that keeps the command from its work */
+  bool broken; /* a rule could not be added: no sandbox is better than one in which the command cannot work */
 } sandbox;
 
 static bool permitted;
@@ -70,8 +70,8 @@ static bool begin(const gconv_common *common, sandbox *box) {
   return box->rules >= 0;
 }
 
-/* Keeps the rights to `path`, a folder with all below, or something else; if it does not exist, does nothing. NULL is a path
- * for which there was no memory. */
+/* Keeps the rights to `path`: a folder with all that is in it, or a file. If it does not exist, does nothing. `path` is NULL
+ * if there was no memory for it. */
 static void allow(sandbox *box, const char *path, uint64_t rights) {
   struct stat status;
   int place = path ? open(path, O_PATH | O_CLOEXEC) : -1;
@@ -105,7 +105,8 @@ static bool is_written_into(const char *path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-/* Keeps the rights to the target of a link, or to something else than a regular file: these are not part of the folder. */
+/* Keeps the rights to the folder of a link's target, or to a device or pipe: rights to the folder of `path` do not cover
+ * these. */
 static void allow_special(sandbox *box, const char *path) {
   struct stat status;
   if (lstat(path, &status) != 0 || S_ISREG(status.st_mode))
@@ -120,7 +121,7 @@ static void allow_special(sandbox *box, const char *path) {
 
 /* ---- GPUs ----------------------------------------------------------------------------------------------------------- */
 
-/* Keeps the rights to a cache in `folder`/`below`; NULL: none. If there is a GPU to use it, makes it. */
+/* Keeps the rights to a cache in `folder`/`below`; `folder` NULL: does nothing. If there is a GPU, makes the cache. */
 static void allow_cache(sandbox *box, const char *folder, const char *below) {
   bool used = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
   char *path = NULL;
@@ -132,8 +133,8 @@ static void allow_cache(sandbox *box, const char *folder, const char *below) {
   free(path);
 }
 
-/* Keeps the rights to where CUDA writes: devices, pipes to its services, kernels that it compiled; and to our measurements.
- * Only for commands that may use a GPU. */
+/* For commands that may use a GPU: keeps the rights to write where CUDA does (devices, pipes to its services, kernels that
+ * it compiled), and to write gconv's own measurements. */
 static void allow_gpus(sandbox *box, const gconv_common *common) {
   static const char *const places[] = {"/dev", "/proc", "/tmp"};
   static const char *const variables[] = {"TMPDIR", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"};
@@ -156,7 +157,7 @@ static void allow_gpus(sandbox *box, const gconv_common *common) {
 
 /* Removes what killed runs left of these files; does nothing without memory. */
 static void remove_leftovers(const char *const *paths, size_t count) {
-  enum { MOST_ENTRIES = 10000 }; /* the most entries of a folder: a few files are no reason to look through a large one */
+  enum { MOST_ENTRIES = 10000 }; /* of a folder: searching a larger one takes too long for a few files */
   size_t removed, used = 0;
   char **files = calloc(count + 1, sizeof *files);
   for (size_t i = 0; files && i < count; i++)
@@ -192,19 +193,19 @@ void gconv_sandbox_file(const gconv_common *common, const char *path) {
 
 /* ---- Folders that are made first -------------------------------------------------------------------------------------- */
 
-static char *made;         /* a folder that was made, with its parent folders */
-static size_t made_behind; /* the length of the part of its path that was there before */
-static int held = -1;      /* the folder of the results, locked so that no other gconv removes it */
+static char *made;             /* a folder that was made, with its parent folders */
+static size_t existing_length; /* of the beginning of its path that existed before */
+static int held = -1;          /* the folder of the results, locked so that no other gconv removes it */
 
-/* Makes a folder and its parents where missing, and lets gconv_sandbox_tidy() remove them. If it fails, opening results
- * will, too. */
+/* Makes a folder and its parents where missing, and lets gconv_sandbox_tidy() remove them. Failures are not reported:
+ * opening the results will fail. */
 static void make_missing(sandbox *box, const char *path) {
   char *around = strdup(path), *inside = NULL, *slash;
   if (around && !made && asprintf(&inside, "%s/", path) > 0) {
     while ((slash = strrchr(around, '/')) && access(around, F_OK) != 0)
       *slash = '\0';
     bool is_there = access(around, F_OK) == 0;
-    made_behind = is_there ? strlen(around) : 0;
+    existing_length = is_there ? strlen(around) : 0;
     made = strdup(path);
     allow(box, is_there ? around : path[0] == '/' ? "/" : ".", REMOVE_DIR);
   }
@@ -214,7 +215,7 @@ static void make_missing(sandbox *box, const char *path) {
   free(around);
 }
 
-/* Makes the folder of the results if it is missing, and holds it: another gconv, which made it, may be removing it. */
+/* Makes the folder of the results if it is missing, and locks it: if another gconv made it, that one may be removing it. */
 static void hold_results(sandbox *box, const char *path) {
   enum { MOST_TRIES = 100 };
   struct stat status;
@@ -229,7 +230,7 @@ static void hold_results(sandbox *box, const char *path) {
   }
 }
 
-/* Removes an empty folder, unless another gconv holds it. */
+/* Removes an empty folder, unless another gconv has locked it. */
 static bool remove_folder(const char *path) {
   int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool removed = folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) == 0 && rmdir(path) == 0;
@@ -242,7 +243,7 @@ void gconv_sandbox_tidy(void) {
   if (held >= 0)
     close(held);
   held = -1;
-  for (char *slash; made && strlen(made) > made_behind && remove_folder(made); *slash = '\0')
+  for (char *slash; made && strlen(made) > existing_length && remove_folder(made); *slash = '\0')
     if (!(slash = strrchr(made, '/')))
       break;
   free(made);

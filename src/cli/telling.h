@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports that are wanted as text or as JSON: the code of a report names each figure once, for both. */
+/* Reports as text or as JSON: the code of a report names each figure once, for both. */
 #pragma once
 
 #include "base/json.h"
@@ -13,9 +13,9 @@ typedef struct gconv_telling {
   json_t *json; /* the object that gets the figures; NULL: text is wanted */
 } gconv_telling;
 
-/* Tells a figure: as `key` of the JSON, or as text, in a format of gconv_print(). The first is for integers and texts, the
- * second for a double, and the third for a share, whose text is in %. A double that is NaN is null in JSON, and left out of
- * the text. */
+/* Report a figure: as `key` of the JSON, or as text, in a format of gconv_print(). gconv_tell() is for integers and texts,
+ * gconv_tell_number() for a double, gconv_tell_share() for a share, whose text is in %. A double that is NaN is null in
+ * JSON, and left out of the text. */
 #define gconv_tell(telling, key, format, value) GCONV_TELL_IF(true, telling, key, format, value, value)
 #define gconv_tell_number(telling, key, format, value) GCONV_TELL_IF(!isnan(value), telling, key, format, value, value)
 #define gconv_tell_share(telling, key, format, value)                                                                       \
@@ -28,7 +28,7 @@ typedef struct gconv_telling {
       gconv_print((telling)->out, format, shown);                                                                           \
   } while (0)
 
-/* Of JSON alone, and of text alone. */
+/* Report a figure only if the report is JSON, and only if it is text. */
 #define gconv_tell_json(telling, key, value)                                                                                \
   do {                                                                                                                      \
     if ((telling)->json)                                                                                                    \
@@ -40,6 +40,6 @@ typedef struct gconv_telling {
       gconv_print((telling)->out, __VA_ARGS__);                                                                             \
   } while (0)
 
-/* Prints the JSON of a report, with flags of jansson, and frees it; NULL: the report was text. False without memory, which
- * is said. */
+/* Prints the JSON of a report, with flags of jansson, and frees it; NULL: the report was text. If memory is short, prints an
+ * error and returns false. */
 bool gconv_tell_end(FILE *out, json_t *json, size_t flags);

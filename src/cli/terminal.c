@@ -79,8 +79,8 @@ void gconv_say_text(const char *text) {
   gconv_say("%s", text);
 }
 
-/* True if a text was printed before; only the last ones are remembered. */
-static bool is_told(const char *text) {
+/* Returns whether the text is one of the last warnings, and remembers it. */
+static bool is_repeated(const char *text) {
   enum { REMEMBERED = 64 };
   static uint64_t told[REMEMBERED]; /* guarded by the lock of stderr */
   static size_t next;
@@ -96,7 +96,7 @@ static bool is_told(const char *text) {
 }
 
 void gconv_say_warning(gconv_log_level level, const char *text, void *user) {
-  if (level == GCONV_LOG_WARNING && !is_told(text)) /* a table may be read twice */
+  if (level == GCONV_LOG_WARNING && !is_repeated(text)) /* a table that is read twice warns twice */
     gconv_say("warning: %s", text);
 }
 
@@ -113,7 +113,7 @@ gconv_log_function *gconv_log_of(bool quiet, bool verbose) {
 
 /* ---- Standard output ---- */
 
-/* True if the reader has gone away. The failure, and its errno, may be long past, so the pipe is asked. */
+/* True if the reader has gone away. Asks the pipe, because the errno of the failure may have been lost since. */
 static bool is_unread(void) {
   struct pollfd pipe = {.fd = STDOUT_FILENO, .events = POLLOUT};
   return poll(&pipe, 1, 0) > 0 && (pipe.revents & POLLERR);

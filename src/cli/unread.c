@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In a file of its own, as the fuzzer of command lines puts another function in its place. */
+/* This function has a file of its own because the fuzzer of command lines replaces it. */
 #include "base/file.h"
 #include "cli/terminal.h"
 

@@ -46,13 +46,13 @@ gconv_status gconv_take_texts(const gconv_given *given) {
 
 /* ---- Filters --------------------------------------------------------------------------------------------------------- */
 
-/* True if the text may be a list of filters with commas between, names or paths, perhaps with parameters, not taps. */
+/* True if the text may be a list of names or paths of filters with commas between; false for taps, and for a file. */
 static bool may_be_list(const char *text) {
   return (isalpha((unsigned char)text[0]) || strchr("_./", text[0])) && !strpbrk(text, "[](){}*;\n") &&
          access(text, F_OK) != 0;
 }
 
-/* True if a part belongs to the filter before it. */
+/* True if a part of the list belongs to the filter before it. */
 static bool is_parameter(const char *part) {
   size_t name = strcspn(part, ":=,");
   return part[name] == '=' || !(isalpha((unsigned char)part[0]) || strchr("_./", part[0]));
@@ -144,7 +144,7 @@ void gconv_print_pair(FILE *out, const void *field) {
 gconv_status gconv_take_count(const gconv_given *given) {
   uint64_t count;
   if (!gconv_parse_count(given->value, &count))
-    return gconv_refuse("this takes %s (there are k, M and G)", given->option->takes);
+    return gconv_refuse("this takes %s (k, M and G may follow the number)", given->option->takes);
   *(uint64_t *)given->field = count;
   return GCONV_OK;
 }
@@ -298,8 +298,7 @@ gconv_status gconv_take_windows(const gconv_given *given) {
   return GCONV_OK;
 }
 
-/* ---- Values of commands that learn
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- Values of commands that learn ----------------------------------------------------------------------------------- */
 
 gconv_status gconv_take_batch(const gconv_given *given) {
   uint64_t count = SIZE_MAX;

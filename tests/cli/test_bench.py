@@ -294,7 +294,7 @@ class Bench(CommandTest):
             done = self.gconv("bench", "-d", "cpu", "--experiment", figure, status=1)
             self.assertIn("only NVIDIA GPUs have counters", done.stderr)
         self.usage_error("measures copies, which no multiprocessor does", "bench", "--experiment", "transfers", "--profile")
-        self.usage_error("--profile and --algorithm are for the others", "bench", "--auto-check", "--profile")
+        self.usage_error("leave out --csv, --json, --plot, --profile and --algorithm", "bench", "--auto-check", "--profile")
 
     def test_transfers_need_a_gpu(self):
         done = self.gconv("bench", "-d", "cpu", "--experiment", "transfers", "--json")

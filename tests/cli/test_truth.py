@@ -479,7 +479,7 @@ class Losses(CommandTest):
                               ((*photo, "--batch", "4", "--combine", "mosaic"), "")):
             said = [line for line in self.warnings(*words) if "stretched to full contrast" in line]
             self.assertEqual(len(said), option != "", (words, said))
-            self.assertTrue(all(line.startswith(f"{option} is for banks") for line in said), said)
+            self.assertTrue(all(line.startswith(f"{option} makes a bank of") for line in said), said)
         self.assertEqual(self.warnings(*photo, "--batch", "4", "-q"), [])
         self.gconv(*photo, "--border", "zero")
         plain = self.pixels("x.png")

@@ -147,7 +147,7 @@ class Windows(CommandTest):
         npy = self.gconv("-i", "s.npy", *words, "-o", "-", "--format", "npy", text=False).stdout
         self.assertEqual(np.load(io.BytesIO(npy)).tobytes(), raw)
         result = self.gconv("-i", "-", "--raw", "f32le", *words, "-o", "-", "--format", "npy", status=2, stdin=samples.tobytes())
-        self.assertIn("which nobody knows before the end of a pipe", result.stderr)
+        self.assertIn("which is not known before the signal ends", result.stderr)
         self.gconv("-i", "-", "--raw", "f32le", *words, "-o", "x", "--format", "npy", stdin=samples.tobytes())
         self.assertEqual(np.load(self.folder / "x").tobytes(), raw)
 
