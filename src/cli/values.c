@@ -270,17 +270,17 @@ gconv_status gconv_take_name(const gconv_given *given) {
 
 gconv_status gconv_take_border(const gconv_given *given) {
   gconv_given_border *border = given->field;
+  double value = 0;
   int index = GCONV_BORDER_CONSTANT;
   if (strncmp(given->value, "constant:", 9) == 0) {
-    if (!gconv_parse_float(given->value + 9, &border->value))
+    if (!gconv_parse_float(given->value + 9, &value))
       return gconv_refuse("constant takes a number, such as constant:0.5");
   } else {
     GCONV_TRY(gconv_option_find_word(given->option, given->value, &index));
     if (index == GCONV_BORDER_CONSTANT)
       return gconv_refuse("constant takes a value, such as constant:0.5");
   }
-  border->border = (gconv_border)index;
-  border->given = true;
+  *border = (gconv_given_border){(gconv_border)index, value, true};
   return GCONV_OK;
 }
 
