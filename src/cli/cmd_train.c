@@ -59,7 +59,7 @@ static gconv_status check_outputs(const gconv_train_settings *settings, const gc
 
 /* ---- Preparing -------------------------------------------------------------------------------------------------------- */
 
-/* Images may have any size in pairs, and if patches are learned. */
+/* Makes the network of --net. Images in pairs, and images of which patches are learned, may have any size. */
 static gconv_status make_network(gconv_training_run *run) {
   const gconv_train_settings *settings = run->settings;
   const gconv_dataset_info *info = gconv_dataset_get_info(run->data.all);
@@ -84,7 +84,7 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   options.weight_count = settings->cases.class_weights.count;
   bool resume = run->settings->resume, there = access(checkpoint, F_OK) == 0;
   if (resume && !there && access(run->settings->common.output, F_OK) == 0)
-    return gconv_refuse("--resume: there is no %s, which a run that is stopped leaves, and %s is complete", checkpoint,
+    return gconv_refuse("--resume: there is no checkpoint %s of a stopped run, and %s is complete", checkpoint,
                         run->settings->common.output);
   if (resume && !there)
     gconv_say("--resume: there is no %s: training begins", checkpoint);
@@ -101,7 +101,7 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
     GCONV_TRY(gconv_train_profile_begin(run)); /* before the sandbox, as CUPTI loads libraries */
   gconv_sandbox_files(&settings->common, outputs, sizeof outputs / sizeof *outputs, true);
   GCONV_TRY(gconv_device_open(device, gconv_settle_threads(settings->common.threads, settings->common.quiet), &run->device));
-  if (strcmp(device, "cpu") == 0) /* CUDA reserves more addresses than it uses memory */
+  if (strcmp(device, "cpu") == 0) /* not with CUDA, which reserves more address space than it uses memory */
     gconv_memory_limit_begin(settings->common.memory);
   GCONV_TRY(gconv_data_open(settings, &run->data));
   GCONV_TRY(check_outputs(settings, &run->data.paths));
@@ -146,7 +146,7 @@ static void print_epoch_json(const gconv_training_run *run, const gconv_epoch *e
   gconv_tell_end(stdout, json, JSON_COMPACT);
 }
 
-/* On a terminal, replaces the line of progress; elsewhere, prints lines for the first epoch and each tenth of all. */
+/* On a terminal, replaces the line of progress. Elsewhere, prints a line for the first epoch and after each tenth of all. */
 static void show_progress(const gconv_training_run *run, const gconv_epoch *epoch, double now, double begin, double *shown) {
   char text[300];
   size_t all = all_epochs(run), tenth = (all + 9) / 10;
@@ -210,7 +210,7 @@ static int stop(const gconv_training_run *run, const gconv_trainer *trainer, con
     gconv_say("stopped after %zu of %zu epochs: %s is written; the same command with --resume goes on", run->done,
               all_epochs(run), checkpoint);
   if (run->settings->profile)
-    gconv_say("--profile is of whole runs: there is none of this one");
+    gconv_say("--profile reports whole runs only: there is no report of this one");
   fflush(stdout);
   gconv_interrupt_end();
   return GCONV_EXIT_FAILED;
@@ -218,7 +218,7 @@ static int stop(const gconv_training_run *run, const gconv_trainer *trainer, con
 
 /* ---- The end ---------------------------------------------------------------------------------------------------------- */
 
-/* Counts, for the report, which classes are taken for which. */
+/* Makes the confusion matrix of the report. */
 static gconv_status evaluate(gconv_training_run *run) {
   const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);
   if (!run->settings->common.report || gconv_dataset_get_info(data)->class_count == 0)
@@ -319,7 +319,7 @@ static void print_beginning(const gconv_training_run *run, const char *checkpoin
   if (run->settings->cases.data.kind == GCONV_DATASET_PIXELS)
     gconv_data_print_pixels(run->settings->cases.data.targets, info);
   if (!run->settings->resume && access(checkpoint, F_OK) == 0)
-    gconv_say("warning: %s is there, of a run that was stopped: --resume would go on with it", checkpoint);
+    gconv_say("warning: there is a checkpoint of a stopped run, %s: --resume would continue it", checkpoint);
 }
 
 static int run_training(gconv_training_run *run, const char *checkpoint) {
@@ -354,9 +354,9 @@ static const gconv_option options[] = {
     OPTION(0, "table", "FILE", text, table, .also = "csv data",
            .help = "cases are rows of CSV, LIBSVM, FANN, \"Y, X\" text, .npy or .npz; known by its content"),
     OPTION(0, "classes", "FOLDER", text, classes, .help = "cases are images, in a folder for each class"),
-    OPTION('i', "input", "PATH", texts, common.inputs, .help = "cases are images, a folder of them or one ..."),
+    OPTION('i', "input", "PATH", texts, common.inputs, .help = "cases are images: one, or a folder of them"),
     OPTION('t', "targets", "PATH", once, cases.targets, .also = "target",
-           .help = "... and what is wanted of each, of the same name; of a table or signal: a file with the targets"),
+           .help = "the target images of -i, of the same names; of a table or signal: a file with the targets"),
     OPTION(0, "signal", "FILE", text, signal,
            .help = "cases are windows of a signal, .npy or raw; -t has a label or targets for each window, or each sample"),
     GCONV_WINDOWS_ROWS(gconv_train_settings, cases.windows, cases.raw),
@@ -367,35 +367,35 @@ static const gconv_option options[] = {
     OPTION(0, "patch", "N", integer, cases.data.patch, .least = 1, .most = 32768,
            .help = "N x N pixels of each image, from random places, which differ in each epoch; default: whole images"),
     GCONV_FEATURES_ROWS(gconv_train_settings, cases),
-    OPTION(0, "augment", NULL, flag, cases.data.augment, .help = "mirror images at random, and turn them by 90 degrees"),
+    OPTION(0, "augment", NULL, flag, cases.data.augment, .help = "mirror images at random, and rotate them by 90 degrees"),
     GCONV_GRAY_ROW(gconv_train_settings, cases),
     OPTION(0, "normalize", "yes|no", word, normalize, .also = "normalise standardize", .words = "yes|no", .least = 1,
-           .help = "subtract the mean of each column or channel, and divide by its standard deviation, which the network "
-                   "keeps; default: yes, of images no"),
+           .help = "subtract the mean of each column or channel, and divide by its standard deviation; the network stores "
+                   "both; default: yes, but no for images"),
     OPTION(0, "validate", "P%|PATH", text, validate, .also = "validation",
            .help = "measure each epoch with cases that are not learned: a share of the data, or other data, as "
-                   "PATH[:TARGETS]; the weights that are best there are kept"),
+                   "PATH[:TARGETS]; the weights of the best epoch by this measure are kept"),
     GCONV_HEADING("Network"),
     OPTION(0, "net", "TEXT", text, net, .also = "network layers",
-           .help = "its layers: 'dense 63 tanh, dense 26 softmax', '4*(conv 16 3x3 relu), conv 1 3x3, residual'"),
+           .help = "the layers: 'dense 63 tanh, dense 26 softmax', '4*(conv 16 3x3 relu), conv 1 3x3, residual'"),
     OPTION('o', "output", "FILE", once, common.output, .help = "the trained network: FILE.safetensors"),
     GCONV_WEIGHT_ROW(gconv_train_settings, cases),
     GCONV_HEADING("Training"),
     OPTION(0, "epochs", "N", integer, epochs, .least = 1, .most = INT_MAX,
            .help = "how often all cases are learned; default: 100"),
-    OPTION(0, "batch", "N|full", batch, training.batch, .also = "batch-size", .help = "cases of a step; default: 32"),
+    OPTION(0, "batch", "N|full", batch, training.batch, .also = "batch-size", .help = "cases in a step; default: 32"),
     OPTION(0, "rate", "R", number, training.rate, .also = "lr learning-rate",
            .help = "the size of steps; default: 0.001 for adam, 0.1 for sgd, 0.02 for momentum, 0.01 for rprop"),
     OPTION(0, "optimizer", "NAME", word, training.optimizer, .also = "optimiser",
            .words = &(GCONV_EACH_OPTIMIZER(GCONV_BARRED))[1], .help = "adam (default), sgd, momentum or rprop"),
-    OPTION(0, "momentum", "M", number, training.momentum, .help = "of momentum; default: 0.9"),
+    OPTION(0, "momentum", "M", number, training.momentum, .help = "the coefficient of momentum; default: 0.9"),
     OPTION(0, "loss", "NAME", word, training.loss, .words = &(GCONV_EACH_LOSS(GCONV_BARRED))[1], .least = 1,
-           .help = "the loss that becomes small: sse (half the sum of squares), mse, mae or cross-entropy; default: "
+           .help = "the loss to minimise: sse (half the sum of squares), mse, mae or cross-entropy; default: "
                    "cross-entropy after softmax, else mse"),
     OPTION(0, "schedule", "NAME", word, training.schedule, .words = &(GCONV_EACH_SCHEDULE(GCONV_BARRED))[1],
            .help = "how the rate changes: constant (default), linear or cosine to 0, step (a tenth after each third)"),
     OPTION(0, "weight-decay", "D", number, training.weight_decay,
-           .help = "each step makes a weight smaller by rate * D of it; default: 0"),
+           .help = "each step subtracts rate * D * w from a weight w; default: 0"),
     OPTION(0, "elimination", "L[:W0]", elimination, training,
            .help = "weight elimination: adds L * sum of (w/W0)^2 / (1 + (w/W0)^2) to the loss; default: 0, and W0 1"),
     OPTION(0, "patience", "N", integer, patience, .least = 1, .most = INT_MAX,
@@ -420,11 +420,11 @@ static const gconv_option options[] = {
     GCONV_THREADS_ROW,
     GCONV_HEADING("Reports"),
     OPTION(0, "report", "FILE", text, common.report, .also = "html",
-           .help = "a page of HTML without outside parts: curves, confusion, learned filters, examples of pairs"),
+           .help = "a page of HTML in one file: curves, confusion matrix, learned filters, examples of pairs"),
     OPTION(0, "plot", "FILE", text, common.plot, .help = "the curves of loss and accuracy: FILE.svg"),
     OPTION(0, "profile", NULL, flag, profile,
-           .help = "also tell which kernels the GPU ran, how long each took, and what limits it; with --plot, draw them in "
-                   "FILE-profile.svg"),
+           .help = "also report which kernels the GPU ran, how long each took, and what limits it; with --plot, draw them "
+                   "in FILE-profile.svg"),
     OPTION('v', "verbose", NULL, flag, common.verbose, .excludes = "quiet", .also = "explain",
            .help = "also print which device and algorithm were chosen, and why"),
     GCONV_CASES_JSON_ROW,
@@ -461,8 +461,8 @@ const gconv_command gconv_command_train = {
     .help = "train a network by backpropagation: on a table, images by class, images in pairs, or a signal",
     .details =
         "DATA is one of: --table FILE, --classes FOLDER, -i BEFORE -t AFTER, --signal FILE --windows S:HOP -t FILE, or\n"
-        "the pixels of images that masks label, -i IMAGES -t MASKS --features LIST. A word alone is one of them by what\n"
-        "it names: a file a table, a folder images by class; a second word is what -t names.\n\n"
+        "the pixels of images that masks label, -i IMAGES -t MASKS --features LIST. A word without an option is a table\n"
+        "if it names a file, or images by class if it names a folder. A second word is what -t names.\n\n"
         "Layers of --net, with commas between: dense K, conv K RxS, conv K RxS/STRIDE, mean, residual, N*(LAYERS);\n"
         "after dense and conv an activation: relu, leaky=S, sigmoid=S, tanh, softmax (docs/learning.md).\n\n"
         "  gconv train iris.csv --label species --net 'dense 16 tanh, dense 3 softmax' -o iris.safetensors\n"
@@ -470,8 +470,8 @@ const gconv_command gconv_command_train = {
         "    softmax' --validate 20% -o photos.safetensors --report photos.html\n"
         "  gconv train -i noisy/ -t clean/ --patch 64 --net '4*(conv 16 3x3 relu), conv 1 3x3, residual'\n"
         "    -o d.safetensors\n\n"
-        "The weights of the epoch with the smallest loss are kept, of the validation if there is one. Ctrl-C leaves a\n"
-        "checkpoint beside the output, from which --resume goes on; it is also written every two minutes.\n\n"
+        "The weights of the epoch with the smallest loss are kept: the loss of the validation, if there is one. Ctrl-C\n"
+        "leaves a checkpoint beside the output, from which --resume goes on; it is also written every two minutes.\n\n"
         "Exit status: 0 if all went well, 1 if training failed, 2 if the request was wrong, 3 if training diverged, and\n"
         "the best weights before were written.\n",
     .more = gconv_data_print_features,

@@ -14,8 +14,8 @@ static const gconv_option options[] = {
     GCONV_ANY_DEVICE_ROW,
     OPTION(0, "threads", "N", integer, common.threads, .least = 1, .most = GCONV_MOST_THREADS, .help = GCONV_THREADS_HELP),
     OPTION(0, "quick", NULL, flag, quick, .help = "u8 and three sizes of filters only"),
-    OPTION(0, "show", NULL, flag, show, .excludes = "forget", .help = "print what is remembered, and measure nothing"),
-    OPTION(0, "forget", NULL, flag, forget, .help = "remove what is remembered, and measure nothing"),
+    OPTION(0, "show", NULL, flag, show, .excludes = "forget", .help = "print the stored measurements, and measure nothing"),
+    OPTION(0, "forget", NULL, flag, forget, .help = "remove the stored measurements, and measure nothing"),
     GCONV_OPTIONS_END,
 };
 
@@ -50,9 +50,9 @@ const gconv_command gconv_command_tune = {
         "Measures copies, multiply-adds, launches, and each algorithm on images, layers and filters of several sizes,\n"
         "in a minute or so. auto multiplies its estimates by the ratios found, as --explain tells. The file is in\n"
         "$GCONV_CACHE, else in gconv below $XDG_CACHE_HOME, else in .cache/gconv below $HOME; another device, driver\n"
-        "or version of gconv makes it void. There is one file for a device. Of the CPU it is used with any number of\n"
-        "threads, whatever --threads was when it was measured: images of a folder are filtered by one thread each,\n"
-        "which --threads 1 measures.\n",
+        "or version of gconv makes it void. There is one file for a device. That of the CPU is used with any number of\n"
+        "threads, whatever --threads was when it was measured. For folders, whose images are filtered by one thread\n"
+        "each, measure with --threads 1.\n",
     .options = options,
     .record_bytes = GCONV_RECORD_BYTES(tune_settings, common),
     .writes = true,

@@ -120,7 +120,7 @@ static int run(void *record, const gconv_texts *words) {
 #define KEEPS .changes_results = false
 static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
-    OPTION('i', "input", "PATH...", texts, common.inputs, .several = true, .help = "the volume; without -i, too"),
+    OPTION('i', "input", "PATH...", texts, common.inputs, .several = true, .help = "the volume; -i may be left out"),
     OPTION(
         'f', "filter", "FILTER", once, filter,
         .help =
@@ -128,11 +128,11 @@ static const gconv_option options[] = {
             "gradient, sobel_x, derivative_z, laplacian, log:sigma=2, dog:sigma1=1, or a .npy of K x R x S taps"),
     OPTION('o', "output", "FILE", once, common.output,
            .help = "the result: .npy, .tif, or another format of several images"),
-    OPTION(0, "volume", NULL, flag, named, .help = "name of this command, where it is given as an option"),
+    OPTION(0, "volume", NULL, flag, named, .help = "the name of this command as an option: gconv --volume"),
     OPTION(0, "flip", NULL, flag, flip, .also = "convolve convolution", .help = "mathematical convolution"),
     OPTION(0, "border", "MODE", border, border, .also = "boundary", .word_at = gconv_word_border_at,
            .synonyms = gconv_border_words, .drawing = GCONV_BORDER_DRAWING,
-           .help = "what lies outside, along z, too; default: zero"),
+           .help = "what lies outside the volume, also along z; default: zero"),
     GCONV_HOLE_ROWS,
     OPTION(0, "stride", "N|ZxYxX", text, strides, .help = "compute every N-th voxel only; default: 1"),
     OPTION(0, "spacing", "N|ZxYxX", text, spacing, .also = "voxel-size",
@@ -143,7 +143,7 @@ static const gconv_option options[] = {
     OPTION(0, "depth", "8|16|float", word, depth, .words = "8|16|float",
            .help = "depth of the result; default: as the input"),
     OPTION(0, "algorithm", "NAME", text, algorithm,
-           .help = "of the steps, planes and lines; direct: the same bits on any device"),
+           .help = "for the steps along planes and lines; direct gives the same bits on any device"),
     OPTION('d', "device", "NAME", text, common.device, .help = "cpu (default) or cuda, cuda:N"),
     OPTION(0, "memory", "N", count, common.memory, .help = "bytes that slabs of planes may take, such as 1G"),
     OPTION(0, "no-clobber", NULL, flag, common.no_clobber, .help = "keep a result that exists"),

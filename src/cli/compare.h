@@ -7,12 +7,12 @@
 
 /* Two files to compare, and their difference. */
 typedef struct gconv_pair {
-  const char *a, *b;   /* paths; one is NULL: the other folder has no such file */
+  const char *a, *b;   /* paths; NULL: this folder has no such file */
   const char *name;    /* the pair's name in the folders */
   const char *picture; /* the picture to write; NULL: none */
   json_t *frames;      /* owned: with --json, if images have several frames */
   gconv_status status; /* status of the comparison */
-  char *error;         /* owned: why they could not be compared; NULL: they could */
+  char *error;         /* owned: why the files could not be compared; NULL: no error */
   gconv_difference found;
 } gconv_pair;
 
@@ -59,7 +59,7 @@ void gconv_compare_print_pair(const gconv_comparison *c, const gconv_pair *p);
 /* Prints the last line of a report on folders. */
 void gconv_compare_print_folders(const gconv_comparison *c);
 
-/* The numbers as a new JSON object; the caller owns it. */
+/* Returns the numbers as a new JSON object, which the caller owns. */
 json_t *gconv_compare_describe(const gconv_difference *found);
 
 /* Prints all pairs as one JSON document. If memory runs out, prints an error and returns false. */

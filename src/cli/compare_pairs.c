@@ -49,7 +49,7 @@ gconv_status gconv_compare_name_pictures(gconv_comparison *c) {
   const gconv_naming naming = {.output = c->settings->common.output, .suffix = c->settings->suffix, .filters = &labels};
   gconv_inputs named = {.items = calloc(c->count + 1, sizeof *named.items), .count = c->count, .many = c->folders};
   GCONV_NEED_MEMORY(named.items, "out of memory");
-  for (size_t i = 0; i < c->count; i++) /* by their names alone: the frames of an image are in one picture */
+  for (size_t i = 0; i < c->count; i++) /* no path is given: the frames of an image are in one picture */
     named.items[i] = (gconv_input){.path = "-", .file = "-", .relative = (char *)c->pairs[i].name};
   gconv_status status = gconv_outputs_name(&named, &naming, &c->pictures, &(gconv_message){0});
   GCONV_THEN(status, check_pictures(c, &named));

@@ -19,7 +19,7 @@ static words format_words(const char *format, ...) {
   return w;
 }
 
-/* "0.0157 (4 levels of 255)" */
+/* Returns, for example: "0.0157 (4 levels of 255)". */
 static words levels_of(const gconv_difference *found, double difference) {
   const double levels = difference * found->white;
   if (found->white <= 1 || difference <= 0)
@@ -35,7 +35,7 @@ static words ssim_of(const gconv_difference *found) {
   return isnan(found->ssim) ? format_words("none") : format_words("%.6f", found->ssim);
 }
 
-/* Prints "0.05%". Only a share of exactly 0 is printed as 0, and only all as 100. */
+/* Returns, for example: "0.05%". Only a share of exactly 0 becomes 0%, and only all samples become 100%. */
 static words share_of(const gconv_difference *found) {
   const double share = 100 * (double)found->differing / (double)found->samples;
   return share > 0 && share < 0.01      ? format_words("below 0.01%%")
@@ -70,7 +70,7 @@ static words shape_of(const gconv_difference *found) {
 
 /* ---- Figures: each is named once, for a line, for lines, and for JSON ------------------------------------------------ */
 
-/* Tells the figures of a frame or a pair. As text, they stand on one line, or, if `apart`, on a line each. */
+/* Reports the figures of a frame or a pair. As text, they stand on one line or, if `apart`, on a line each. */
 static void tell_figures(const gconv_telling *t, bool apart, const gconv_difference *found) {
   const bool small = found->a.width < 7 || found->a.height < 7;
   GCONV_TELL_IF(true, t, "largest", apart ? "\n  largest difference  %s" : "largest %s", found->largest,
@@ -146,8 +146,7 @@ bool gconv_compare_print_json(const gconv_comparison *c) {
   return gconv_tell_end(c->out, document, JSON_INDENT(1));
 }
 
-/* ---- Reports on folders
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Reports on folders ---------------------------------------------------------------------------------------------- */
 
 void gconv_compare_print_pair(const gconv_comparison *c, const gconv_pair *p) {
   gconv_print(c->out, "%s: ", p->name);

@@ -74,7 +74,7 @@ gconv_status gconv_evaluation_shrink(const gconv_image *image, int32_t step, gco
 
 /* ---- The page --------------------------------------------------------------------------------------------------------- */
 
-/* A cell of a table, with the colour of the class, if it has one. */
+/* Prints a cell of a table: the name of a class, and its colour, if it has one. */
 static void put_name(FILE *out, const char *tag, const gconv_evaluation_page *page, size_t class) {
   fprintf(out, "<%s>", tag);
   if (page->colours && class < page->found->classes)
@@ -96,9 +96,9 @@ static void put_classes(FILE *out, const gconv_evaluation_page *page) {
   if (!c->counts)
     return;
   fprintf(out,
-          "<h2>Classes</h2>\n<p>Precision: of the %ss that were taken for the class, the share that is of it. Recall: of "
-          "those of the class, the share that was found. IoU: the %ss that are in both, of all that are in either. F1: the "
-          "harmonic mean of precision and recall.</p>\n<table class='numbers'>\n<tr><th></th><th>%ss</th><th>precision</th>"
+          "<h2>Classes</h2>\n<p>Precision: the share of the class in the %ss predicted as it. Recall: the share of it "
+          "that is predicted as such. IoU: the %ss of the class that are predicted as it, divided by those that are either. "
+          "F1: the harmonic mean of both.</p>\n<table class='numbers'>\n<tr><th></th><th>%ss</th><th>precision</th>"
           "<th>recall</th><th>IoU</th><th>F1</th></tr>\n",
           page->unit, page->unit, page->unit);
   for (size_t k = 0; k < c->classes; k++) {
@@ -134,7 +134,7 @@ static void put_mistakes(FILE *out, const gconv_evaluation_page *page) {
   const bool sure = !isnan(mistakes->items[0].certainty);
   fprintf(out,
           "<h2>Mistakes</h2>\n<p>The first %zu%s.</p>\n<table>\n<tr>%s<th>%s</th><th>is</th><th>taken for</th>%s</tr>\n",
-          mistakes->count, sure ? " by what the model yields for the wrong class" : "", page->pictures ? "<th></th>" : "",
+          mistakes->count, sure ? ", sorted by the output of the wrong class" : "", page->pictures ? "<th></th>" : "",
           page->unit, sure ? "<th>yields</th>" : "");
   for (size_t i = 0; i < mistakes->count; i++) {
     const gconv_mistake *m = &mistakes->items[i];
@@ -166,7 +166,7 @@ static void put_page(FILE *out, const void *context) {
   if (c->unknown > 0)
     gconv_page_row(out, "unknown", "%zu %ss are of classes that the model does not know, and count as wrong", c->unknown,
                    page->unit);
-  fputs("</table>\n<h2>Confusion</h2>\n<p>A row is a class, a column what its cases were taken for.</p>\n", out);
+  fputs("</table>\n<h2>Confusion</h2>\n<p>A row is a true class, a column is a predicted class.</p>\n", out);
   gconv_page_confusion(out, c);
   put_classes(out, page);
   put_mistakes(out, page);

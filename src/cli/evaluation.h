@@ -32,13 +32,13 @@ typedef struct gconv_evaluation_page {
   const gconv_confusion *found;
   const uint8_t *colours; /* colours of the classes, R G B each; NULL: they have none */
   const gconv_mistakes *mistakes;
-  bool pictures; /* names of mistakes are paths of images, which are shown */
-  void (*more)(FILE *out, void *user);
-  void *user; /* NULL, or writes the rest of the page */
+  bool pictures;                       /* names of mistakes are paths of images, which are shown */
+  void (*more)(FILE *out, void *user); /* writes the rest of the page; NULL: nothing */
+  void *user;
 } gconv_evaluation_page;
 
-/* Refuses a --report (`path`, or NULL) without --evaluate, or that is no page of HTML or cannot be written. `read`: files
- * that are read. */
+/* Checks the path of --report, which may be NULL. Refuses it without --evaluate, if it is no page of HTML, if it cannot be
+ * written, or if it would replace one of the files `read`. */
 gconv_status gconv_evaluation_check_report(const char *path, bool evaluates, const gconv_texts *read);
 
 /* Writes the page whole or not at all. */

@@ -9,7 +9,7 @@
 typedef struct gconv_fit_settings {
   gconv_common common;
   gconv_texts targets;       /* -t: the images that the filter should make of the inputs */
-  gconv_fit fit;             /* the filter's size, bias and ridge alone */
+  gconv_fit fit;             /* options set only its size, bias and ridge */
   gconv_given_border border; /* the values outside the image */
   double holdout;            /* the share of pairs, or of rows, that is held out; 0: none */
 } gconv_fit_settings;
@@ -19,7 +19,7 @@ typedef struct gconv_fitting {
   gconv_device *device;
   gconv_inputs sides[2];        /* the inputs, and the targets */
   gconv_matched *matched;       /* owned: pairs, and files without a partner */
-  size_t count;                 /* of `matched` */
+  size_t count;                 /* the number of `matched` */
   size_t pairs, alone;          /* the number of pairs, and of files without a partner */
   const gconv_input *alone_one; /* a file without a partner; NULL if there is none */
   bool by_rows;                 /* true: rows of each pair are held out; false: whole pairs */

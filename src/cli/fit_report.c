@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What gconv fit tells. */
+/* The report of gconv fit. */
 #include "cli/fit.h"
 #include "cli/telling.h"
 
@@ -35,7 +35,7 @@ static void print_shift(FILE *out, const gconv_fit_result *r) {
     fputs(",", out);
   if (fabs(r->shift_y) >= 0.05)
     fprintf(out, " %.1f pixels %s", fabs(r->shift_y), r->shift_y > 0 ? "down" : "up");
-  fputs(". If that is not what the filter does, shift it back, or let --size reach so far.\n", out);
+  fputs(". If the filter does not do that, shift AFTER back; if it does, choose a --size that reaches so far.\n", out);
 }
 
 static void print_findings(const gconv_fitting *f) {
@@ -44,8 +44,8 @@ static void print_findings(const gconv_fitting *f) {
     print_shift(f->out, r);
   else if (r->nonlinear)
     fprintf(f->out,
-            "  No linear filter of this size explains AFTER: R2 is low, and what is left is no noise, as residuals of "
-            "neighbours correlate (%.2f). Try a larger --size, --bias, or other pairs.\n",
+            "  No linear filter of this size explains AFTER: R2 is low, and residuals of neighbours correlate (%.2f), so "
+            "that they are no noise. Try a larger --size, --bias, or other pairs.\n",
             r->correlation);
   if (r->cut)
     fprintf(f->out, "  The taps at the rim have %.0f%% of the weight: a larger --size may explain more.\n", 100 * r->rim);

@@ -9,13 +9,13 @@
 
 enum { MOST_RAILS = 20 /* in a text */, TEXT_BYTES = 400 };
 
-/* Which rail each step has. */
+/* The rails of the steps. */
 typedef struct rails {
   const gconv_plan *plan;
   size_t count;  /* of steps */
-  size_t *rail;  /* owned, of each step */
-  size_t *taker; /* owned, of each step: the last that takes its result; its own number: none */
-  size_t *on;    /* owned, of each rail: the last step that was put on it so far; SIZE_MAX: none */
+  size_t *rail;  /* owned: the rail of each step */
+  size_t *taker; /* owned: for each step, the last step that takes its result; its own number: none */
+  size_t *on;    /* owned: for each rail, the last step that was put on it so far; SIZE_MAX: none */
   size_t width;  /* how many rails there are */
 } rails;
 
@@ -35,8 +35,8 @@ static bool is_used(const rails *r, size_t rail, size_t at) {
   return r->on[rail] != SIZE_MAX && r->taker[r->on[rail]] > at;
 }
 
-/* Puts a step on the leftmost rail of an input that ends with it, so that a chain is one line; else on the first free rail
- * to the right of its inputs. */
+/* Returns the rail for a step: the leftmost rail of an input that no later step takes, so that a chain is one line; if there
+ * is none, the first free rail to the right of its inputs. */
 static size_t find_rail(const rails *r, size_t at) {
   const gconv_node_info *node = gconv_plan_node(r->plan, at);
   size_t ending = SIZE_MAX, rail = 0;
@@ -101,8 +101,8 @@ static bool takes(const gconv_node_info *node, size_t step) {
   return false;
 }
 
-/* Writes the rails beside a step: "o" is the step, "|" a rail that passes, and "+" one whose result the step takes; dashes
- * lead from there to the step. */
+/* Writes the rails beside a step: "o" is the step, "|" a rail that passes, and "+" a rail whose result the step takes.
+ * Dashes lead from "+" to the step. */
 static void write_rails(const rails *r, size_t at, char *text) {
   const gconv_node_info *node = gconv_plan_node(r->plan, at);
   size_t first = r->rail[at], last = first;
@@ -156,7 +156,7 @@ enum {
   NUMBER_WIDTH = 90
 };
 
-/* Colours of groups of operators: what multiplies weights, what changes the size, what joins results. */
+/* Returns the colour of a group of operators: those that multiply by weights, change the size, or join results. */
 static const char *colour_of(const gconv_node_info *node) {
   static const struct {
     const char *colour, *kinds; /* with spaces around each */

@@ -90,7 +90,7 @@ void gconv_data_print_pixels(const char *masks, const gconv_dataset_info *info) 
     gconv_print(stderr, "%s%s", k > 0 ? ", " : "", info->classes[k]);
   fprintf(stderr, "%s, in this order; 0 is unlabelled\n", info->class_count > MOST_SHOWN ? " ..." : "");
   if (info->cases < info->labelled)
-    fprintf(stderr, "%zu of %zu labelled pixels are learned, of each class alike: --samples N takes more or fewer\n",
+    fprintf(stderr, "%zu of %zu labelled pixels are learned, as many of each class: --samples N takes more or fewer\n",
             info->cases, info->labelled);
 }
 
@@ -132,7 +132,7 @@ static void print_matrix(FILE *out, const gconv_confusion *c) {
   }
 }
 
-/* Prints the pairs that were taken for each other most often. */
+/* Prints the most frequent mistakes. */
 static void print_worst(FILE *out, const gconv_confusion *c) {
   enum { SHOWN = 10 };
   uint64_t last = UINT64_MAX;

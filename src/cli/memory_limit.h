@@ -2,7 +2,7 @@
 /*
  * Enforces --memory while filters, banks, headers, a mask and manifests are read, a few bytes of which may ask for
  * gigabytes: the kernel limits the process, and any allocation beyond the limit fails as if the machine had no more memory.
- * This ends before a run starts its threads. The run divides --memory among its images (src/batch/memory.c).
+ * In the main job, this ends before threads start: then --memory is divided among the images (src/batch/memory.c).
  */
 #pragma once
 

@@ -33,7 +33,7 @@ static gconv_status begin(const char *path, drawn *d) {
   d->width = network->width > 0 ? network->width : ANY_SIZE;
   gconv_image like = {
       .type = GCONV_F32, .frames = 1, .height = d->height, .width = d->width, .channels = network->channels, .planar = true};
-  like.channels = network->channels > 0 ? network->channels : 3; /* a graph may leave it open */
+  like.channels = network->channels > 0 ? network->channels : 3; /* a graph may take any number */
   GCONV_TRY(gconv_device_open("cpu", 1, &d->device));
   GCONV_TRY(gconv_operation_of_network(network, NULL, &d->operation));
   gconv_status status = gconv_plan_create(d->device, &like, d->operation, 0, &d->plan);
@@ -62,7 +62,7 @@ static uint64_t count_all_parameters(const gconv_network *network) {
   return all;
 }
 
-/* A convolution of its whole input is a dense layer. */
+/* Returns the name of a layer's kind: "dense" for a convolution whose filters cover its whole input. */
 static const char *name_kind(const gconv_layer *layer, const gconv_layer_info *info) {
   if (layer->kind != GCONV_LAYER_CONV)
     return gconv_layer_kind_name(layer->kind);
@@ -78,7 +78,7 @@ static const char *name_loss(gconv_loss loss) {
 
 /* ---- Graphs ---- */
 
-/* Counts the numbers of the constants that are drawn. */
+/* Counts the numbers in the constants of a graph. */
 static double count_numbers(const gconv_plan *plan) {
   double all = 0;
   const gconv_node_info *node;
@@ -137,7 +137,7 @@ gconv_status gconv_graph_print(const char *path, const char *output) {
   gconv_status status = begin(path, &d);
   if (status == GCONV_OK && d.network.graph && d.plan)
     status = output ? draw(path, &d, output) : print_graph(path, &d);
-  else if (d.network.graph && !output) { /* it takes no images: nothing can be planned */
+  else if (d.network.graph && !output) { /* the graph cannot be planned, as it takes no images */
     gconv_print(stdout, "%s: a graph of nodes\n", path);
     print_tensors("input", d.network.inputs, d.network.input_count);
     print_tensors("output", d.network.outputs, d.network.output_count);
@@ -155,7 +155,7 @@ gconv_status gconv_graph_print(const char *path, const char *output) {
 
 /* ---- As text ---- */
 
-/* "relu", "leaky 0.1", "" */
+/* Writes an activation and its slope, such as "relu" or "leaky 0.1"; "" if there is none. */
 static void print_activation(const gconv_layer *layer, char text[TEXT_BYTES]) {
   const char *name = layer->activation == GCONV_ACTIVATION_NONE ? "" : gconv_activation_name(layer->activation);
   bool sloped = layer->activation == GCONV_ACTIVATION_LEAKY ||

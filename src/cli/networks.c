@@ -48,7 +48,8 @@ static gconv_status check_beside(const gconv_layer_settings *stage) {
   return GCONV_OK;
 }
 
-/* Checks that what classifies pixels is the last stage. */
+/* Checks a stage that classifies pixels: it must be the last, and some options do not go with it. Without a GPU, chooses the
+ * CPU in place of `auto`. */
 static gconv_status check_features(gconv_main_job *job, size_t i) {
   gconv_job_settings *settings = job->settings;
   const char *path = gconv_job_settings_stage(settings, i)->filters.items[0];
@@ -59,7 +60,7 @@ static gconv_status check_features(gconv_main_job *job, size_t i) {
   if (settings->job.verify)
     return gconv_refuse("%s: classifies pixels by features, which are never whole in memory: leave out --verify", path);
   if (settings->common.device && strcmp(settings->common.device, "auto") == 0 && !gconv_has_gpu()) {
-    settings->common.device = "cpu"; /* the CPU can go by rows */
+    settings->common.device = "cpu"; /* so that images can be processed by rows */
     gconv_device_choose(&job->device, "cpu", GCONV_WHY_NO_GPU);
     gconv_device_tell(&settings->common, &job->device);
   }
@@ -157,13 +158,13 @@ bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *clas
 
 /* ---- Networks with several outputs ---- */
 
-/* Whether names of results tell the outputs of one image apart. */
+/* Whether results of one image get different names by this template. */
 static bool tells_outputs(const char *template) {
   return !strchr(template, '{') || strstr(template, "{output}") || strstr(template, "{filter}") ||
          strstr(template, "{index}");
 }
 
-/* Says that the first output is the result, and how to get the others. */
+/* Prints that the first output is the result, and how to get the others. */
 static void tell_first(const gconv_network *network, const char *path) {
   char *names = NULL;
   size_t size = 0;
@@ -180,7 +181,7 @@ static void tell_first(const gconv_network *network, const char *path) {
 }
 
 gconv_status gconv_job_choose_outputs(gconv_main_job *job, bool one_file) {
-  gconv_network *network = (gconv_network *)gconv_job_last_network(job); /* the job's */
+  gconv_network *network = (gconv_network *)gconv_job_last_network(job); /* the job owns it, and may change it */
   const gconv_job_settings *settings = job->settings;
   const char *path = settings->last.filters.items[0], *output = settings->naming.output;
   if (network)
@@ -204,12 +205,13 @@ bool gconv_job_has_several_outputs(const gconv_main_job *job) {
 
 /* ---- What a network makes of an image ---- */
 
-/* Finds the header of what the network makes of an image of its own size, or of this size if it takes any. */
+/* Finds the headers of an image and of the network's result for it. The image has the size that the network takes or, if it
+ * takes any, `height` and `width`. */
 static gconv_status find_result(gconv_device *device, const gconv_network *network, int32_t height, int32_t width,
                                 gconv_image *like, gconv_image *result) {
   gconv_operation *operation = NULL;
   gconv_plan *plan = NULL;
-  const int32_t channels = network->channels > 0 ? network->channels : 3; /* a graph may leave it open */
+  const int32_t channels = network->channels > 0 ? network->channels : 3; /* a graph may take any number */
   *like = (gconv_image){.type = GCONV_F32, .frames = 1, .channels = channels, .planar = true};
   like->height = network->height > 0 ? network->height : height;
   like->width = network->width > 0 ? network->width : width;
@@ -222,9 +224,10 @@ static gconv_status find_result(gconv_device *device, const gconv_network *netwo
   return status;
 }
 
-/* Finds the headers of an image, and of what the network makes of it. If this fails, the images will show what is wrong. */
+/* Finds the headers of an image and of the network's result for it. If this fails, the first input will fail for the same
+ * reason. */
 static gconv_status find_example(const gconv_network *network, gconv_image *like, gconv_image *result) {
-  /* No stride divides the first sizes, so each one shows. */
+  /* The first sizes are primes: a stride changes them, and no other stride changes them back. */
   static const int32_t sizes[][2] = {{61, 67}, {509, 521}, {256, 256}};
   gconv_device *device = NULL;
   gconv_status status = gconv_device_open("cpu", 1, &device);
@@ -256,8 +259,8 @@ static gconv_network_makes find_makes(const gconv_network *network) {
 
 /* ---- Maps of classes ---- */
 
-/* Colours that are easily distinguished, for classes without their own: their hues are a golden angle apart, and their
- * brightness changes from one to the next. */
+/* Chooses a colour for a class that has none. Colours of classes are easily distinguished: their hues are a golden angle
+ * apart, and their brightness changes from one class to the next. */
 static void choose_colour(size_t k, uint8_t colour[3]) {
   static const int brightness[] = {255, 200, 150};
   const double golden = 0.61803398874989485, turn = fmod((double)k * golden, 1);
@@ -306,7 +309,7 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
   return GCONV_OK;
 }
 
-/* Maps of classes, or, with --probabilities, a number for each class. */
+/* Decides what results of a classifier of pixels are: maps of classes or, with --probabilities, a number for each class. */
 static gconv_status present_pixels(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format) {
   gconv_job_settings *settings = job->settings;
   const char *path = settings->last.filters.items[0];
@@ -344,7 +347,7 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
     return GCONV_OK;
   case GCONV_MAKES_NUMBERS:
     return gconv_refuse(network->class_count > 0
-                            ? "%s: names a class for an image, which is no picture: `gconv classify` tells it; -o FILE.npy "
+                            ? "%s: names a class for an image, which is no picture: `gconv classify` prints it; -o FILE.npy "
                               "gets the numbers of all classes"
                             : "%s: makes numbers of an image, and no picture: -o FILE.npy gets them",
                         path);

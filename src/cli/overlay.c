@@ -19,8 +19,8 @@ static void put_class(const gconv_overlay *o, unsigned number, uint8_t colour[3]
   memcpy(colour, o->classes[number] >= 0 ? o->colours + 3 * o->classes[number] : black, 3);
 }
 
-/* Finds the colour of a pixel of a layer, which stands for step x step pixels: the first labelled pixel's or, for errors,
- * the first wrong one's. False: there is none. */
+/* Finds the colour of a pixel of a layer. The pixel stands for step x step pixels, and has the colour of the first that is
+ * labelled or, for errors, that is wrong. False: there is none. */
 static bool find_colour(const gconv_overlay *o, layer what, int32_t step, int32_t y, int32_t x, uint8_t colour[3]) {
   static const uint8_t right_wrong[2][3] = {{40, 160, 40}, {230, 20, 20}};
   bool found = false;

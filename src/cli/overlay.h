@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* Map and mask are of one size, with one number a pixel, u8 or u16; a channel of alpha may follow. */
+/* What is drawn. Map and mask have the same size, and a number for each pixel, u8 or u16; a channel of alpha may follow. */
 typedef struct gconv_overlay {
   const char *path;         /* path of the picture */
   uint64_t labelled, wrong; /* pixels that the mask labels, and those that the map labels otherwise */

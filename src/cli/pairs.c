@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True if a picture of an earlier run may have the file's name. */
+/* True if the file may be a picture of an earlier run: its name ends in the suffix of pictures. */
 static bool is_picture(const gconv_input *input, const char *suffix) {
   size_t length = gconv_stem_length(input->relative), end = suffix ? strlen(suffix) : 0;
   return end > 0 && length >= end && memcmp(input->relative + length - end, suffix, end) == 0;

@@ -4,7 +4,7 @@
 
 #include "cli/common.h"
 
-/* Two files; one is NULL: it has no partner. */
+/* Two files. If one is NULL, the other has no partner. */
 typedef struct gconv_matched {
   const gconv_input *a, *b;
   const char *name; /* the name in the folders */

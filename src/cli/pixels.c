@@ -24,11 +24,11 @@ typedef struct compared {
 typedef struct evaluation {
   const gconv_pixels_task *task;
   const gconv_common *common; /* the common settings of the task */
-  gconv_main_job own;         /* if maps are not written: the model, and the operation that makes maps */
-  gconv_device *device;       /* the same */
+  gconv_main_job own;         /* only if maps are not written: has the model, and the operation that makes maps */
+  gconv_device *device;       /* only if maps are not written */
   gconv_chosen_device chosen;
-  gconv_plan *plan;      /* for the same, and images of the last shape */
-  gconv_classifier by;   /* texts are the model's */
+  gconv_plan *plan;      /* only if maps are not written: for images of the last shape */
+  gconv_classifier by;   /* the model owns its texts */
   int32_t *classes;      /* owned, [VALUES]: the class of each number of maps and masks */
   uint8_t *colours;      /* owned: of the classes, R G B */
   gconv_confusion found; /* owned */
@@ -38,7 +38,7 @@ typedef struct evaluation {
 
 /* ---- Comparing maps with masks ---------------------------------------------------------------------------------------- */
 
-/* Reads a mask, or a map, which is one. */
+/* Reads a mask or a map, which have the same form. */
 static gconv_status read_numbers(const char *path, const gconv_common *common, gconv_image *image) {
   gconv_palette palette;
   return gconv_mask_read(path, &(gconv_read_options){.palette = &palette, .max_pixels = common->max_pixels}, image);
@@ -57,14 +57,14 @@ static void note_worst(evaluation *e, const compared *new) {
   e->worst[at] = *new;
 }
 
-/* Finds the class of a mask's number that is no class of the model. */
+/* Finds the index, in the confusion matrix, of a mask's number that is no class of the model. */
 static gconv_status find_other(evaluation *e, unsigned number, size_t *class) {
   char name[12];
   const int length = snprintf(name, sizeof name, "%u", number);
   return gconv_confusion_find_other(&e->found, name, (size_t)length, class);
 }
 
-/* Counts the pixels that the mask labels. */
+/* Compares the map with the mask where the mask labels pixels, and counts these. */
 static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gconv_image *mask, compared *c) {
   const char *path = c->mask;
   if (map->height != mask->height || map->width != mask->width)
@@ -148,7 +148,7 @@ static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < count && status == GCONV_OK; i++) {
     const gconv_input *input = pairs[i].a, *mask = pairs[i].b;
-    if (!input) /* another shard has it, or its image is not classified */
+    if (!input) /* another shard has the image of this mask, or the image is not classified */
       continue;
     show_progress(e, i, count);
     compared c = {.image = input->path, .mask = mask ? mask->path : NULL};
@@ -200,10 +200,9 @@ static void put_overlay(FILE *out, evaluation *e, const compared *c) {
 
 static void put_overlays(FILE *out, void *user) {
   evaluation *e = user;
-  fputs(
-      "<h2>Pictures</h2>\n<p>Those with the largest share of errors: the picture, what the mask says, what the model says, "
-      "and its errors, red, beside what is right, green.</p>\n",
-      out);
+  fputs("<h2>Pictures</h2>\n<p>The pictures with the largest share of errors, each with its mask, the prediction, and the "
+        "errors: wrong pixels are red, right ones are green.</p>\n",
+        out);
   for (size_t i = 0; i < e->worst_count; i++)
     put_overlay(out, e, &e->worst[i]);
 }
@@ -290,7 +289,7 @@ static int evaluate(const gconv_main_job *job, void *user) {
   return status == GCONV_OK ? GCONV_EXIT_OK : (gconv_say_end(status), GCONV_EXIT_FAILED);
 }
 
-/* Makes the operation for maps that are compared, not written. They have 16 bits for any classes. */
+/* Makes the operation for maps that are compared, not written. The maps have 16 bits, which hold any class. */
 static gconv_status prepare_own(evaluation *e, gconv_main_job *job) {
   const char *report = e->common->report;
   gconv_sandbox_files(e->common, &report, 1, false);

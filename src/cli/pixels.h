@@ -4,7 +4,7 @@
 
 #include "cli/common.h"
 
-/* What is wanted. */
+/* What the command line asks for. */
 typedef struct gconv_pixels_task {
   struct gconv_job_settings *job; /* the main job that makes the maps, if there is an output */
   const gconv_common *common;     /* the common settings of the job */

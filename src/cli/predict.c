@@ -76,8 +76,8 @@ typedef struct batch {
   gconv_device *device;
   size_t room, *cases;
   float *inputs, *targets, *outputs;
-  int32_t *classes; /* this and the next two: for support vector machines with classes, without, and with probabilities */
-  double *values, *probabilities;
+  int32_t *classes;               /* of a support vector machine with classes */
+  double *values, *probabilities; /* of a support vector machine without classes, and with probabilities */
 } batch;
 
 static gconv_status allocate_batch(size_t target_floats, batch *b) {
@@ -167,7 +167,7 @@ static gconv_status open_network(batch *b, const gconv_network *network, const g
   return GCONV_OK;
 }
 
-/* Lists the rows of the file that are no cases. */
+/* Lists the rows of the file that did not become cases. */
 static gconv_status list_left_out(const gconv_dataset_info *info, gconv_confusion *confusion) {
   GCONV_NEW(confusion->left_out, info->left_out + 1, "no memory for the numbers of %zu rows", info->left_out);
   for (size_t row = 0, i = 0; confusion->left_out_count < info->left_out; row++)

@@ -18,25 +18,26 @@ typedef struct gconv_predictor {
 gconv_status gconv_predictor_open(const gconv_network *network, gconv_device *device, int32_t channels, int32_t height,
                                   int32_t width, gconv_predictor *predictor);
 
-/* Computes count x output_floats outputs of count x input_floats inputs. */
+/* Computes count x output_floats outputs from count x input_floats inputs. */
 gconv_status gconv_predictor_run(gconv_predictor *predictor, const float *inputs, size_t count, float *outputs);
 
 void gconv_predictor_free(gconv_predictor *predictor);
 
-enum { GCONV_CONFUSION_CLASSES = 4096 }; /* with these, the table takes 128 MB */
+enum { GCONV_CONFUSION_CLASSES = 4096 }; /* the matrix of so many classes takes 128 MB */
 
-/* Which classes were taken for which. */
+/* A confusion matrix. */
 typedef struct gconv_confusion {
   const char *const *names; /* names of the classes */
   size_t classes, cases, right;
-  gconv_texts others; /* owned: classes that the model does not know; their numbers follow the known classes' ... */
-  size_t unknown;     /* ... and the number of their cases, which count as wrong, and are not in the table */
+  gconv_texts others; /* owned: classes that the model does not know; their numbers follow those of the known classes */
+  size_t unknown;     /* the number of cases of these classes, which count as wrong, and are not in the matrix */
   size_t *left_out;   /* owned: numbers of the rows, from 1 on, that are no cases */
   size_t left_out_count;
   uint64_t *counts; /* owned: [true class * classes + predicted class]; NULL for more than GCONV_CONFUSION_CLASSES */
 } gconv_confusion;
 
-/* How well a class was found: its cases, the cases taken for it, those that are both. Without any, IoU and F1 are NaN. */
+/* How well a class is predicted: `wanted` cases are of the class, `got` are predicted as it, `both` are both. If there are
+ * none, IoU and F1 are NaN. */
 typedef struct gconv_class_score {
   double wanted, got, both, iou, f1;
 } gconv_class_score;
@@ -49,7 +50,7 @@ gconv_status gconv_confusion_find_other(gconv_confusion *confusion, const char *
 /* Prints how many cases are of unknown classes, if any are. */
 void gconv_confusion_tell_others(const gconv_confusion *confusion, const char *input, const char *unit);
 
-/* Counts a case. If taken_for is SIZE_MAX, for no class, it is wrong, and not in the table. */
+/* Counts a case. taken_for == SIZE_MAX means no class: the case is wrong, and not in the matrix. */
 void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for);
 /* Begins a confusion of `classes` classes, whose names must outlive it. */
 gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion);

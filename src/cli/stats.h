@@ -8,13 +8,13 @@
 
 typedef struct gconv_stats_settings {
   gconv_common common;
-  gconv_texts filters; /* filters before the numbers */
+  gconv_texts filters; /* the filter whose result is measured; empty: none */
   gconv_given_border border;
   gconv_numbers percentiles;
   bool csv, channels;
 } gconv_stats_settings;
 
-/* The report so far. Zero-initialise all but the first fields. */
+/* The report so far. Set the first four fields, and zero the others. */
 typedef struct gconv_stats_telling {
   const gconv_stats_settings *settings;
   const gconv_inputs *inputs;
@@ -24,10 +24,10 @@ typedef struct gconv_stats_telling {
   FILE *plot;      /* with --plot: the panels so far; owned */
   char *plot_text; /* owned */
   size_t panels;
-  size_t done; /* files */
+  size_t done; /* files reported so far */
 } gconv_stats_telling;
 
-/* Prints what was found of the input of this number, or keeps it for the end. */
+/* Prints the numbers of input `index`, or keeps them for the end. */
 void gconv_stats_tell(gconv_stats_telling *t, size_t index, const gconv_stats *stats);
 
 /* Ends the report: prints JSON, writes the plot. */

@@ -13,16 +13,16 @@
 /* ---- Figures: each is named once, for the table, CSV and JSON -------------------------------------------------------- */
 
 typedef struct figure {
-  const char *key;     /* of JSON, and the heading */
-  size_t at;           /* a double of gconv_channel_stats */
-  bool before, levels; /* before the percentiles; in levels, so that a table needs fewer digits */
+  const char *key; /* the key of JSON, and the heading */
+  size_t at;       /* the offset of a double in gconv_channel_stats */
+  bool before;     /* whether the figure is printed before the percentiles */
 } figure;
 
-#define FIGURE(name, ...)                                                                                                   \
-  { #name, offsetof(gconv_channel_stats, name), __VA_ARGS__ }
-static const figure figures[] = {FIGURE(mean, true, true),   FIGURE(std, true, true),        FIGURE(min, true, true),
-                                 FIGURE(max, true, true),    FIGURE(black, false, false),    FIGURE(white, false, false),
-                                 FIGURE(noise, false, true), FIGURE(noise_mad, false, true), FIGURE(focus, false, true)};
+#define FIGURE(name, before)                                                                                                \
+  { #name, offsetof(gconv_channel_stats, name), before }
+static const figure figures[] = {FIGURE(mean, true),   FIGURE(std, true),        FIGURE(min, true),
+                                 FIGURE(max, true),    FIGURE(black, false),     FIGURE(white, false),
+                                 FIGURE(noise, false), FIGURE(noise_mad, false), FIGURE(focus, false)};
 enum { FIGURES = sizeof figures / sizeof *figures };
 
 static double value_of(const gconv_channel_stats *c, const figure *f) {
@@ -142,7 +142,7 @@ static void tell_table(const gconv_stats_telling *t, const char *path, const gco
   for (size_t i = all ? 0 : stats->count - 1; i < stats->count; i++) {
     const gconv_channel_stats *c = &stats->channels[i];
     if (!all && stats->count == 2 && stats->image.alpha)
-      c = &stats->channels[0]; /* of grey and alpha, grey */
+      c = &stats->channels[0]; /* the grey channel, not alpha */
     printf("%-9s %10" PRIu64 " %8" PRIu64, c->name, c->count, c->missing);
     each_figure(t, c, print_value, NULL);
     if (all)
@@ -156,7 +156,7 @@ static void tell_table(const gconv_stats_telling *t, const char *path, const gco
 
 enum { WIDTH = 560, PANEL = 150, LEFT = 24, TOP = 22, HIGH = 100, STEP = 2 };
 
-/* Draws a channel as steps, their height by square roots: so that rare levels are seen beside frequent ones. */
+/* Draws a channel as steps. Their heights are square roots of counts, so that rare levels are seen beside frequent ones. */
 static void draw_channel(FILE *out, const gconv_channel_stats *c, uint64_t most, int top, const char *colour) {
   fprintf(out, "<path fill=\"%s\" fill-opacity=\".35\" stroke=\"%s\" d=\"M%d %d", colour, colour, LEFT, top + HIGH);
   for (int i = 0; i < GCONV_STATS_BINS; i++)

@@ -41,20 +41,20 @@ typedef struct gconv_svm_grid {
 
 /* ---- svm_run.c ---- */
 
-/* Notes whether the GPU trained, if that is the device. */
+/* Notes whether the GPU trained. If the device is a GPU, and `on_gpu` is false, it had too little memory. */
 void gconv_svm_note_device(gconv_svm_run *run, bool on_gpu);
 /* Returns where machines were trained: "cpu" also if the GPU had too little memory. */
 const char *gconv_svm_device_name(const gconv_svm_run *run);
 
-/* The grid that was asked for, without scores. */
+/* Returns the grid that the options ask for, without scores. */
 gconv_svm_grid gconv_svm_grid_of(const gconv_svm_run *run);
-/* How many folds --grid takes. */
+/* Returns the number of folds of the cross-validations of --grid. */
 size_t gconv_svm_grid_folds(const gconv_svm_run *run);
 
 /* Lets training show a line of progress on a terminal. */
 void gconv_svm_begin_progress(gconv_svm_run *run, gconv_svm_options *options);
 
-/* Exponent number `index` of some powers. */
+/* Returns exponent number `index` of some powers. */
 double gconv_svm_exponent(const gconv_powers *powers, size_t index);
 
 /* ---- svm_device.c ---- */
@@ -63,11 +63,11 @@ double gconv_svm_exponent(const gconv_powers *powers, size_t index);
 typedef struct gconv_svm_effort {
   double values;   /* number of values of the kernel */
   double columns;  /* number of columns of a row */
-  double machines; /* that can be trained at the same time; 0: predictions */
+  double machines; /* number of machines that can be trained at the same time; 0: predictions */
 } gconv_svm_effort;
 
-/* Finds the device for this work: `device`; if that is NULL or "auto", a GPU if there is one and it pays, else the CPU. If
- * there was a choice, returns true with the reason in `why`; else `why` is "". */
+/* Finds the device for this work: `device`; if that is NULL or "auto", a GPU if there is one and it is faster, else the CPU.
+ * If there was a choice, returns true with the reason in `why`; else `why` is "". */
 bool gconv_svm_choose(const char *device, const gconv_svm_effort *effort, int threads, const char **name, char *why,
                       size_t size);
 /* Opens the device that trains. */

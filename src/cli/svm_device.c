@@ -7,9 +7,9 @@
 #include <string.h>
 
 /*
- * What takes how long, in nanoseconds a kernel value: `value` and `column` for each of its columns are shared by all
- * threads, `solve` is the work of one thread (on a GPU: one block) for each machine. The figures of CUDA are fitted to an
- * H200, the figures of the CPU to 16 threads of the Xeon beside it and to two cores of a Zen 3:
+ * Costs in nanoseconds for each kernel value. All threads share `value`, and `column` for each column. One thread (on a GPU:
+ * one block) does `solve` for each machine. The figures of CUDA are fitted to an H200, the figures of the CPU to 16 threads
+ * of the Xeon beside it and to two cores of a Zen 3:
  *
  *                                       Letter: 492e6 values,     a9a: 1060e6 values,
  *                                       16 columns, 325 machines  123 columns, 1 machine
@@ -32,7 +32,7 @@ static double seconds_of(const costs *c, const gconv_svm_effort *e, double threa
   return e->values * ((c->value + c->column * e->columns) / threads + solving) * 1e-9;
 }
 
-/* True if a GPU, which has to start first, is done sooner than the threads of the CPU, which take about *seconds. */
+/* True if a GPU, which has to start first, is done sooner than the CPU. Estimates the *seconds that the CPU takes. */
 static bool gpu_pays(const gconv_svm_effort *effort, int threads, double *seconds) {
   enum { MULTIPROCESSORS = 132 };
   const double count = threads > 0 ? threads : 1;

@@ -48,7 +48,7 @@ static void show_progress(void *user, const gconv_svm_progress *p) {
   size_t used = (size_t)snprintf(text, sizeof text, "%s %zu/%zu machines", bar, p->done, p->machines);
   if (p->machines - p->done <= 1 && isfinite(p->gap))
     used +=
-        (size_t)snprintf(text + used, sizeof text - used, ", misses its optimum by %.2g, down to %.2g", p->gap, tolerance);
+        (size_t)snprintf(text + used, sizeof text - used, ", distance to the optimum %.2g, ends at %.2g", p->gap, tolerance);
   else if (p->done > 0)
     used += (size_t)snprintf(text + used, sizeof text - used, ", %.0f s left",
                              seconds * (double)(p->machines - p->done) / (double)p->done);

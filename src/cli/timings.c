@@ -34,7 +34,7 @@ static const gconv_timings_sum *speed_of(const gconv_timings_total *total) {
   return total->warm.images > 0 ? &total->warm : &total->cold;
 }
 
-/* Units of 10^9 a second; 0 if no time was measured. */
+/* Returns units of 10^9 a second; 0 if no time was measured. */
 static double giga_per_s(double amount, double ms) {
   return ms > 0 ? amount / ms * 1e-6 : 0;
 }
@@ -52,7 +52,7 @@ static json_t *json_paths(char *const *items, size_t count) {
   return array;
 }
 
-/* "a; b", or null. */
+/* Returns all errors as one text, "a; b", or null. */
 static json_t *json_errors(const gconv_texts *errors) {
   char *text = NULL;
   size_t size = 0;
@@ -158,7 +158,7 @@ static void tell_summary(const gconv_telling *t, const gconv_timings_total *tota
   gconv_tell(t, "mpix_per_s", ": %.4g Mpix/s\n", mpix_per_s(total, summary));
 }
 
-/* ---- Either -------------------------------------------------------------------------------------------------------- */
+/* ---- Text or JSON -------------------------------------------------------------------------------------------------- */
 
 /* Returns a JSON object if that is wanted, or NULL for text. */
 static json_t *new_json(const gconv_timings_total *total) {

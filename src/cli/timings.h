@@ -20,7 +20,7 @@ typedef struct gconv_timings_total {
   int style;                    /* a gconv_timings_style: whether anything is printed */
   size_t inputs, failed;        /* inputs begun; inputs with a failed result */
   uint64_t pixels;              /* pixels of executed inputs */
-  gconv_timings_sum cold, warm; /* first executions of their plan, and the others */
+  gconv_timings_sum cold, warm; /* cold: first executions of a plan; warm: the others */
   char algorithm[32], math[16]; /* algorithm and math of the executions; "several" if they differ */
 } gconv_timings_total;
 

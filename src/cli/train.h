@@ -9,7 +9,7 @@
 typedef struct gconv_train_settings {
   gconv_common common;
   gconv_cases cases;
-  const char *table, *classes, *signal; /* what names the data, unless -i does */
+  const char *table, *classes, *signal; /* one of these names the data, or -i does */
   const char *net;
   const char *validate; /* "20%", or a file */
   gconv_training_options training;
@@ -21,9 +21,9 @@ typedef struct gconv_train_settings {
 
 /* The data of a training. Zero-initialise before first use. */
 typedef struct gconv_data {
-  gconv_dataset *all;        /* the data that are named */
-  gconv_dataset *first;      /* the part that is learned, if some data are for validation; else NULL */
-  gconv_dataset *validation; /* the other part, or other data; NULL: there is none */
+  gconv_dataset *all;        /* all data that the options name */
+  gconv_dataset *first;      /* the part that is learned, if a share of the data is for validation; else NULL */
+  gconv_dataset *validation; /* the other part, or other data; NULL: there is no validation */
   gconv_texts paths;         /* paths of everything that is read */
 } gconv_data;
 
@@ -40,7 +40,7 @@ typedef struct gconv_training_run {
   double seconds;              /* seconds of training */
   const char *ended;           /* why training ended, a sentence */
   bool diverged;               /* training ended because it diverged */
-  const char *chosen;          /* the algorithm and why; the trainer's */
+  const char *chosen;          /* the algorithm and why; the trainer owns the text */
   gconv_kernel_times *kernels; /* owned: with --profile, all kernels that ran */
   size_t kernel_count;
   gconv_confusion confusion; /* with classes: of the validation, or of all data without one */
@@ -52,10 +52,10 @@ typedef struct gconv_training_run {
  * it is no picture, is a table or, with --windows, a signal. A second word names the targets. */
 gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_texts *words);
 
-/* GCONV_OK if the options name one kind of data, with the kind and paths in settings->cases.data. */
+/* Refuses options unless they name one kind of data. Puts its kind and its paths into settings->cases.data. */
 gconv_status gconv_data_choose(gconv_train_settings *settings);
 
-/* Opens what the options name. */
+/* Opens the data that the options name. */
 gconv_status gconv_data_open(const gconv_train_settings *settings, gconv_data *data);
 /* Returns the cases that are learned. */
 const gconv_dataset *gconv_data_cases(const gconv_data *data);
@@ -72,7 +72,7 @@ void gconv_train_put_report(FILE *out, const void *run);
 
 /* ---- train_profile.c ---- */
 
-/* For --profile: begins to record kernels; ends it, and draws them beside --plot; tells of them. */
+/* For --profile: begin to record kernels; end it, and draw the kernels beside --plot; report the kernels. */
 gconv_status gconv_train_profile_begin(const gconv_training_run *run);
 gconv_status gconv_train_profile_end(gconv_training_run *run);
 void gconv_train_profile_tell(const gconv_telling *t, const gconv_training_run *run);

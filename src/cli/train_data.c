@@ -28,7 +28,7 @@ gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_t
     return GCONV_OK;
   if (settings->table || settings->classes || settings->signal || settings->common.inputs.count > 0 || words->count > 2 ||
       (words->count == 2 && cases->targets))
-    return gconv_refuse("%s: one word too many: name the data, and their targets if they are by themselves: gconv "
+    return gconv_refuse("%s: one word too many: name the data, and their targets if another file has these: gconv "
                         "train TABLE, gconv train FOLDER, gconv train IMAGES WANTED",
                         words->items[words->count - 1]);
   cases->targets = words->count == 2 ? words->items[1] : cases->targets;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Curves share a panel if they have one scale. */
+/* A curve. Curves of the same scale share a panel. */
 typedef struct curve {
   const char *name, *colour;
   size_t at; /* a double of gconv_epoch */
@@ -74,7 +74,7 @@ static void draw_tick(FILE *out, const panel *p, double value, const char *unit)
 static void draw_axes(FILE *out, const panel *p, const char *title, const char *unit) {
   fprintf(out, "<text x='%d' y='%d' font-weight='bold'>%s</text>\n", LEFT, p->top + 20, title);
   if (p->logarithmic) {
-    const int digits = log10(p->high / p->low) > 2 ? 1 : 3; /* of 1, 2 and 5 */
+    const int digits = log10(p->high / p->low) > 2 ? 1 : 3; /* ticks are at 1, or at 1, 2 and 5 */
     for (int power = (int)floor(log10(p->low)); power <= (int)ceil(log10(p->high)); power++)
       for (int k = 0; k < digits; k++) {
         double value = (k * k + 1) * pow(10, power);

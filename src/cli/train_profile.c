@@ -19,7 +19,7 @@ static double mean_us(const gconv_kernel_times *kernel) {
   return 1000 * kernel->ms / (double)kernel->launches;
 }
 
-/* What keeps a kernel from being faster, as far as its launches tell: their own time, too few blocks, or its work. */
+/* Returns what limits a kernel, judged by its launches: the time of a launch, too few blocks, or the kernel's work. */
 static const char *limit_of(const gconv_training_run *run, const gconv_kernel_times *kernel) {
   const gconv_machine *machine = gconv_device_get_machine(run->device);
   const double blocks = (double)kernel->blocks / (double)kernel->launches;

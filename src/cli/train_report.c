@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The report of a training: one file of HTML without outside parts. */
+/* The report of a training: one file of HTML that needs no other files. */
 #include "cli/bank.h"
 #include "cli/page.h"
 #include "cli/train.h"
@@ -69,8 +69,8 @@ static void put_confusion(FILE *out, const gconv_training_run *run) {
   if (c->cases == 0)
     return;
   fprintf(out,
-          "<h2>Confusion</h2>\n<p>%s: %zu of %zu cases are right, %.2f%%. A row is a class, a column what its cases were "
-          "taken for.</p>\n",
+          "<h2>Confusion</h2>\n<p>%s: %zu of %zu cases are right, %.2f%%. A row is a true class, a column is a predicted "
+          "class.</p>\n",
           run->data.validation ? "Of the validation" : "Of the data that were learned", c->right, c->cases,
           100.0 * (double)c->right / (double)c->cases);
   gconv_page_confusion(out, c);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* How entries are said. Rows without a key end a part of the sentence. */
+/* How entries become words. Rows without a key end a part of the sentence. */
 static const struct {
   const char *key, *joint; /* joint: the text before the value, unless it begins a part */
   const char *before, *after;
@@ -50,7 +50,7 @@ static void put_others(FILE *out, json_t *object) {
   fputs(joint[0] ? "; " : "", out);
 }
 
-/* Says a row's value with `joint` before it. False: there is nothing to say. */
+/* Prints a row's value with `joint` before it. False: the object has no such value, or one that is left out. */
 static bool put_row(FILE *out, const json_t *object, size_t row, const char *joint) {
   const json_t *value = json_object_get(object, rows[row].key);
   const char *text = json_string_value(value);

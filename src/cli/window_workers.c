@@ -35,7 +35,7 @@ static bool is_stopped(gconv_window_run *w) {
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------------- */
 
-/* Puts the window at `from`, samples x channels, into the batch, channels x samples. */
+/* Copies the window at `from` into the batch, transposed from samples x channels to channels x samples. */
 static void put_window(const gconv_window_run *w, const float *from, gconv_window_worker *b) {
   float *to = (float *)b->in.data + b->count++ * w->input_floats;
   if (w->channels == 1)
@@ -96,8 +96,8 @@ static gconv_status fill_batch(gconv_window_run *w, gconv_window_worker *b, bool
   return GCONV_OK;
 }
 
-/* Does the same for one channel whose windows follow each other without gaps: reads samples to where they stay. Samples of
- * an incomplete window are held for the next batch. */
+/* Does the same for one channel whose windows follow each other without gaps: reads samples directly into the batch. Samples
+ * of an incomplete window are held for the next batch. */
 static gconv_status fill_batch_in_place(gconv_window_run *w, gconv_window_worker *b, bool *ended) {
   const size_t all = (size_t)w->batch * w->input_floats;
   float *to = b->in.data;
@@ -142,7 +142,7 @@ gconv_status gconv_window_make_group(const gconv_window_run *w, int32_t count, g
   return gconv_plan_create(w->device, &like, w->operation, 0, &g->plan);
 }
 
-/* Some windows of a batch, as an image that has no memory of its own. */
+/* Returns some windows of a batch, as an image that shares the memory of the batch. */
 static gconv_image part_of(const gconv_image *image, size_t first, int32_t count) {
   gconv_image part = *image;
   part.data = (float *)image->data + first * (size_t)image->channels * (image->plane_bytes / sizeof(float));
@@ -191,14 +191,14 @@ static void end_turn(gconv_window_run *w, bool stop) {
   pthread_mutex_unlock(&w->lock);
 }
 
-/* Writes the rows of a batch when all batches before it are written; nothing after one that failed. `status`: of computing
- * it. */
+/* Writes the rows of a batch when all batches before it are written, unless an earlier one failed. `status` says whether
+ * this batch was computed. */
 static void write_batch(gconv_window_run *w, const gconv_window_worker *b, gconv_status status) {
   wait_for_turn(w, b->number);
   bool stopped = is_stopped(w);
   if (!stopped && status == GCONV_OK)
     status = gconv_rows_write(&w->rows, b->out.data, b->count);
-  if (!stopped && status == GCONV_OK) /* it is this worker's turn: no other one counts */
+  if (!stopped && status == GCONV_OK) /* without a lock: only the worker whose turn it is comes here */
     gconv_window_timings_note(&w->timings, gconv_now_ms() - b->read_ms, b->count);
   if (!stopped && status != GCONV_OK)
     keep_failure(w, status);

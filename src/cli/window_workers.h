@@ -40,36 +40,35 @@ typedef struct gconv_window_run {
   gconv_image like; /* header of a window, as the network sees it */
   gconv_samples samples;
   gconv_rows rows;
-  size_t window, hop, channels, input_floats,
-      output_floats; /* samples of a window; from one to the next; floats in and out */
-  bool alone;        /* each engine has one thread */
-  int32_t batch;     /* windows that a batch may have */
+  size_t window, hop, channels;       /* samples of a window, and from one window to the next; channels of a sample */
+  size_t input_floats, output_floats; /* floats of a window, and of its row */
+  bool alone;                         /* each engine has one thread */
+  int32_t batch;                      /* windows that a batch may have */
   gconv_window_engine *engines;
   gconv_window_worker *workers;
   int engine_count, worker_count;
 
-  /* Of the worker that reads. */
+  /* Only for the worker that reads, and holds this lock. */
   pthread_mutex_t reading;
   float *held; /* samples that were read: held[begin .. end) */
   size_t room, begin, end;
   uint64_t skip;    /* numbers to pass over before the next window */
-  uint64_t found;   /* gconv_window_run */
-  uint64_t batches; /* that were read */
+  uint64_t found;   /* windows read so far */
+  uint64_t batches; /* batches read so far */
   bool read_all;
 
-  /* Of all. */
+  /* For all workers, guarded by this lock; but rows and timings are for the worker whose turn it is to write. */
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  uint64_t written; /* batches */
+  uint64_t written; /* batches written so far */
   gconv_window_timings timings;
   bool stop; /* a batch has failed: no more are wanted */
   gconv_status status;
   gconv_message message; /* message of the first failure */
 } gconv_window_run;
 
-/* Makes the plan of a group for `windows` windows. */
+/* Makes the plan of a group for `count` windows. */
 gconv_status gconv_window_make_group(const gconv_window_run *w, int32_t count, gconv_window_group *g);
 
-/* Does the work, with the caller's thread as the first worker. If the system refuses others, the workers that started do it.
- */
+/* Does the work, with the caller's thread as the first worker. If the system refuses threads, fewer workers do it. */
 gconv_status gconv_window_run_workers(gconv_window_run *w);

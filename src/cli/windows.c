@@ -16,7 +16,7 @@ enum {
   FEW_WINDOWS = 8,          /* windows that an engine's second plan takes at a time, for batches that are not full */
   STAGES = 3,               /* workers that share an engine: one reads, one computes, one writes */
   MOST_FLOATS = 1 << 14,    /* the most floats of a window that one thread computes */
-  WEIGHTS_BYTES = 64 << 20, /* the most, for the copies of weights of all workers */
+  WEIGHTS_BYTES = 64 << 20, /* the most bytes of the copies of weights of all workers together */
 };
 
 /* The size of a batch. */
@@ -196,7 +196,7 @@ static gconv_status prepare(gconv_window_run *w) {
 
 /* ---- After ----------------------------------------------------------------------------------------------------------- */
 
-/* Reports samples at the end that are in no window, because it would not be whole. */
+/* Prints how many samples at the end are left out, because they do not fill a window. */
 static void say_left(const gconv_window_run *w) {
   uint64_t samples = w->samples.read / w->channels, first = (w->found - 1) * w->hop;
   uint64_t seen = first + (w->hop > w->window ? w->hop : w->window);

@@ -14,7 +14,7 @@ typedef struct gconv_windows_task {
   gconv_windows windows;
   const gconv_naming *naming; /* how the output is named */
   int timings;                /* a gconv_timings_style */
-  gconv_rows_format format;   /* format of the output, if --format is not for images */
+  gconv_rows_format format;   /* of --format, if it names a format of rows */
 } gconv_windows_task;
 
 /* Does the work, for a signal of any length in bounded memory. Returns the exit status. */

@@ -107,7 +107,7 @@ class SvmPixels(PictureTest):
         mask = truth()
         self.save("m.png", mask)
         said = self.train("--samples", "600", "-c", "1e-6").stderr
-        self.assertIn("600 of 15000 labelled pixels are learned, of each class alike: --samples N takes more or fewer\n", said)
+        self.assertIn("600 of 15000 labelled pixels are learned, as many of each class: --samples N takes more or fewer\n", said)
         first = (self.folder / "p.model").read_bytes()
         self.assertEqual(Model(self.folder / "p.model").counts, [200, 200, 200])
         self.gconv("svm", "-i", "i.png", "-t", "m.png", "--features", FEATURES, "--samples", "600", "-c", "1e-6", "-o", "p.model", "--threads", 1)

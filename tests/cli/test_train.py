@@ -372,7 +372,7 @@ class Interruptions(TrainTest):
         (self.folder / "s.csv").write_text("".join(lines[:-1]) + lines[1])
         self.refused("n.safetensors.checkpoint was made with other data: go on with the same, or begin anew", "--table", "s.csv", *words)
         (self.folder / "s.csv").write_text("".join(lines))
-        self.assertIn("--resume would go on with it", self.train("--table", "s.csv", "--epochs", "1").stderr)
+        self.assertIn("--resume would continue it", self.train("--table", "s.csv", "--epochs", "1").stderr)
 
 
 class Refusals(TrainTest):
