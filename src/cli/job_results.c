@@ -233,7 +233,7 @@ static gconv_status check_depth(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* Refuses --region and --mask without filters, and results that would replace the mask or a second image. */
+/* Refuses --region and --mask without filters, and results that would replace the mask, weights or a second image. */
 static gconv_status check_area(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   char *path = (char *)settings->mask, *weights = (char *)settings->holes.weights;

@@ -291,10 +291,11 @@ static size_t count_standard_input(const gconv_texts *words, bool filters) {
   return count;
 }
 
-/* Refuses a second use of standard input: as an image, a mask, or a filter of any layer. */
+/* Refuses a second use of standard input: as an image, a mask, weights, or a filter of any layer. */
 static gconv_status check_standard_input(const gconv_job_settings *settings) {
   size_t uses = count_standard_input(&settings->common.inputs, false);
   uses += settings->mask && strcmp(settings->mask, "-") == 0;
+  uses += settings->holes.weights && strcmp(settings->holes.weights, "-") == 0;
   uses += settings->files_from && strcmp(settings->files_from, "-") == 0;
   for (size_t i = 0; i <= settings->before_count; i++)
     uses += count_standard_input(&gconv_job_settings_stage(settings, i)->filters, true);
