@@ -72,15 +72,18 @@ static void add_filters(uint64_t *hash, const gconv_filters *filters) {
     add_filter(hash, &filters->items[k]);
 }
 
-/* Adds the samples of --mask, and their type. */
+/* Adds the samples of a second picture, such as --mask, and their type. */
 static void add_mask(uint64_t *hash, const gconv_image *mask) {
   if (!mask->data)
     return;
-  size_t row = (size_t)mask->width * (size_t)mask->channels * gconv_type_bytes(mask->type);
+  const size_t planes = (size_t)mask->frames * (mask->planar ? (size_t)mask->channels : 1);
+  const size_t row = (size_t)mask->width * (mask->planar ? 1 : (size_t)mask->channels) * gconv_type_bytes(mask->type);
   add_text(hash, "mask %s %d %d %d %d", gconv_type_name(mask->type), (int)mask->width, (int)mask->height,
            (int)mask->channels, mask->alpha);
-  for (int32_t y = 0; y < mask->height && !mask->planar; y++)
-    add_bytes(hash, (const uint8_t *)mask->data + (size_t)y * mask->row_bytes, row);
+  for (size_t i = 0; i < planes * (size_t)mask->height; i++) {
+    const size_t plane = i / (size_t)mask->height, y = i % (size_t)mask->height;
+    add_bytes(hash, (const uint8_t *)mask->data + plane * mask->plane_bytes + y * mask->row_bytes, row);
+  }
 }
 
 gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest) {
