@@ -22,8 +22,8 @@ typedef struct gconv_stats_telling {
   int percentile_count;
   json_t *list;    /* owned: with --json */
   FILE *plot;      /* with --plot: the panels so far; owned */
-  char *plot_text; /* owned */
-  size_t panels;
+  char *plot_text; /* owned: the text of `plot` */
+  size_t plot_size, panels;
   size_t done; /* files reported so far */
 } gconv_stats_telling;
 

@@ -206,7 +206,7 @@ void gconv_stats_tell(gconv_stats_telling *t, size_t index, const gconv_stats *s
   else
     tell_table(t, path, stats);
   if (t->settings->common.plot) {
-    t->plot = t->plot ? t->plot : open_memstream(&t->plot_text, &(size_t){0});
+    t->plot = t->plot ? t->plot : open_memstream(&t->plot_text, &t->plot_size);
     if (t->plot)
       draw_panel(t, path, stats);
   }
