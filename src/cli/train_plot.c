@@ -116,7 +116,7 @@ static void draw_panel(FILE *out, panel *p, const curve *curves, const char *tit
   if (!find_range(p, curves))
     return;
   p->logarithmic = p->low > 0 && p->high / p->low > 5 && unit[0] == '\0';
-  if (p->high <= p->low) { /* a line in the middle */
+  if (p->high - p->low <= 1e-9 * fabs(p->high)) { /* a line in the middle: steps of ticks would be lost in rounding */
     p->logarithmic = false;
     double half = p->low != 0 ? fabs(p->low) / 2 : 0.5;
     p->low -= half;
