@@ -164,6 +164,8 @@ static gconv_status open_network(batch *b, const gconv_network *network, const g
                         outputs, network->class_count);
   if (info->class_count > 0 && outputs != info->class_count)
     return gconv_refuse("the network has %zu outputs, and the data %zu classes", outputs, info->class_count);
+  if (info->class_count == 0 && info->outputs > 0 && outputs != info->outputs)
+    return gconv_refuse("the network has %zu outputs, and the data %zu targets", outputs, info->outputs);
   return GCONV_OK;
 }
 
