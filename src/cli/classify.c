@@ -14,8 +14,8 @@
 
 gconv_status gconv_classify_check_outputs(const gconv_classifying *c) {
   const gconv_common *common = c->common;
-  char *paths[] = {(char *)c->path, (char *)c->input};
-  const gconv_texts read = {paths, 2};
+  char *paths[] = {(char *)c->path, (char *)c->input, (char *)c->cases->targets};
+  const gconv_texts read = {paths, c->cases->targets ? 3 : 2};
   const char *outputs[] = {common->output, common->report};
   gconv_sandbox_files(common, outputs, 2, true);
   GCONV_TRY(gconv_evaluation_check_report(common->report, c->evaluate, &read));
