@@ -109,7 +109,7 @@ static gconv_status sort_words(classify_settings *settings, const gconv_texts *w
 
 static gconv_status check_pixels(classify_settings *settings, const gconv_texts *words) {
   const char *network = words->items[0];
-  struct stat status;
+  struct stat status, maps;
   GCONV_TRY(sort_words(settings, words));
   if (settings->job.common.inputs.count == 0)
     return gconv_refuse("%s: name images, or a folder of them: gconv classify %s IMAGES -o MAPS", network, network);
@@ -128,6 +128,9 @@ static gconv_status check_pixels(classify_settings *settings, const gconv_texts 
                         settings->job.probabilities ? "--probabilities" : "-o -");
   if (settings->evaluate && stat(settings->cases.targets, &status) != 0)
     return gconv_refuse("--evaluate %s: there is no such file or folder", settings->cases.targets);
+  const char *output = settings->evaluate && !settings->job.naming.suffix ? settings->job.common.output : NULL;
+  if (output && stat(output, &maps) == 0 && maps.st_dev == status.st_dev && maps.st_ino == status.st_ino)
+    return gconv_refuse("-o %s: these are the masks of --evaluate, which the maps would replace: name another", output);
   char *paths[] = {(char *)network, settings->job.common.inputs.items[0], (char *)settings->cases.targets};
   const gconv_texts read = {paths, settings->cases.targets ? 3 : 2};
   GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read));
