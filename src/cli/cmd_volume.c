@@ -81,6 +81,9 @@ static gconv_status check(const volume_settings *s, const gconv_texts *inputs) {
   if (!gconv_format_by_path(s->common.output) || !gconv_format_by_path(s->common.output)->multiframe)
     return gconv_refuse("-o %s: a volume is written to a file that holds several planes, such as .npy or .tif",
                         s->common.output);
+  char *paths[] = {inputs->items[0], (char *)s->filter, (char *)s->holes.weights}, *output = (char *)s->common.output;
+  GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){paths, s->holes.weights ? 3 : 2}, false,
+                                        &(gconv_outputs){.paths = {&output, 1}}, &(gconv_message){0}));
   return gconv_hole_options_check(&s->holes, false);
 }
 
