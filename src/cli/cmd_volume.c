@@ -51,7 +51,7 @@ static gconv_status make_options(const volume_settings *s, const gconv_image *we
   if (s->spacing)
     GCONV_TRY(parse_three("--spacing", s->spacing, 1e-9, options->spacing));
   for (int axis = 0; axis < 3; axis++)
-    if (strides[axis] != (double)(int32_t)strides[axis])
+    if (!(strides[axis] <= INT32_MAX) || strides[axis] != (double)(int32_t)strides[axis])
       return gconv_refuse("--stride: strides are whole numbers");
   options->stride_z = (int32_t)strides[0];
   plain->stride_y = (int32_t)strides[1];
@@ -148,7 +148,8 @@ static const gconv_option options[] = {
     OPTION(0, "algorithm", "NAME", text, algorithm,
            .help = "for the steps along planes and lines; direct gives the same bits on any device"),
     OPTION('d', "device", "NAME", text, common.device, .help = "cpu (default) or cuda, cuda:N"),
-    OPTION(0, "memory", "N", count, common.memory, .help = "bytes that slabs of planes may take, such as 1G"),
+    OPTION(0, "memory", "N", count, common.memory, .takes = "a number of bytes, such as 1G",
+           .help = "bytes that slabs of planes may take, such as 1G"),
     OPTION(0, "no-clobber", NULL, flag, common.no_clobber, .help = "keep a result that exists"),
     GCONV_THREADS_ROW,
     GCONV_QUIET_ROW,
