@@ -243,6 +243,9 @@ static void inform_folder(const telling *t, char *word, gconv_tally *tally) {
   gconv_inputs images = {0};
   if (gconv_inputs_find(&specs, t->settings->recursive, "-", &images, &(gconv_message){0}) != GCONV_OK)
     gconv_tally_add(tally, word, complain(t, word, GCONV_BAD_ARGUMENT, gconv_last_error()));
+  else
+    for (size_t i = 0; i < images.missed.count; i++)
+      gconv_tally_add(tally, word, complain(t, word, GCONV_IO_ERROR, images.missed.items[i]));
   for (size_t i = 0; i < images.count; i++) {
     char *path = images.items[i].path;
     gconv_status status = inform_image(t, path);
