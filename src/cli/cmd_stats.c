@@ -119,7 +119,7 @@ static gconv_status measure_all(measuring *m) {
   const size_t count = m->inputs.count;
   const char **paths = calloc(count + 1, sizeof *paths);
   if (!paths)
-    return gconv_refuse("out of memory");
+    return gconv_no_memory();
   for (size_t i = 0; i < count; i++)
     paths[i] = m->inputs.items[i].path;
   gconv_status status = GCONV_OK;

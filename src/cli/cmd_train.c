@@ -148,7 +148,7 @@ static void print_epoch_json(const gconv_training_run *run, const gconv_epoch *e
 
 /* On a terminal, replaces the line of progress. Elsewhere, prints a line for the first epoch and after each tenth of all. */
 static void show_progress(const gconv_training_run *run, const gconv_epoch *epoch, double now, double begin, double *shown) {
-  char text[300];
+  char text[300] = "";
   size_t all = all_epochs(run), tenth = (all + 9) / 10;
   double each = (now - begin) / 1000 / (double)run->epoch_count;
   bool terminal = gconv_terminal_can_erase();
@@ -166,7 +166,7 @@ static void show_progress(const gconv_training_run *run, const gconv_epoch *epoc
 static gconv_status keep_epoch(gconv_training_run *run, const gconv_epoch *epoch) {
   gconv_epoch *epochs = gconv_grown(run->epochs, run->epoch_count, sizeof *epochs);
   if (!epochs)
-    return GCONV_NO_MEMORY;
+    return gconv_no_memory();
   run->epochs = epochs;
   epochs[run->epoch_count++] = *epoch;
   if (epoch->best)

@@ -281,7 +281,8 @@ void gconv_classifier_colour(const gconv_classifier *by, size_t class, uint8_t c
 /* Settles presentation, type and palette of maps of classes, and refuses what does not go with them. */
 static gconv_status present_classes(gconv_main_job *job, const gconv_classifier *by, const gconv_format_info *format) {
   uint16_t *values = calloc(by->class_count, sizeof *values);
-  gconv_status status = values ? gconv_class_values(by->classes, by->class_count, values) : GCONV_NO_MEMORY;
+  GCONV_NEED_MEMORY(values, "out of memory");
+  gconv_status status = gconv_class_values(by->classes, by->class_count, values);
   unsigned most = 0;
   for (size_t k = 0; k < by->class_count && status == GCONV_OK; k++) {
     most = values[k] > most ? values[k] : most;
@@ -290,7 +291,6 @@ static gconv_status present_classes(gconv_main_job *job, const gconv_classifier 
     gconv_classifier_colour(by, k, job->palette.colours[values[k]]);
   }
   free(values);
-  GCONV_NEED_MEMORY(values, "out of memory");
   GCONV_TRY(status);
   job->palette.count = 256;
   job->network.tone.type = most > UINT8_MAX ? GCONV_U16 : GCONV_U8;
