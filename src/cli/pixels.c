@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Maps of classes, by the main job, and how well they agree with masks. */
 #include "cli/pixels.h"
+#include "base/printable.h"
 #include "cli/classify.h"
 #include "cli/command.h"
 #include "cli/job.h"
@@ -177,7 +178,7 @@ static void print_evaluation(const evaluation *e) {
   fprintf(out, "%12s  %7s %7s %12s\n", "class", "IoU", "F1", "pixels");
   for (size_t k = 0; k < c->classes; k++) {
     gconv_class_score s = gconv_confusion_score(c, k);
-    fprintf(out, "%12s  %7.4f %7.4f %12.0f\n", c->names[k], s.iou, s.f1, s.wanted);
+    gconv_print(out, "%12s  %7.4f %7.4f %12.0f\n", c->names[k], s.iou, s.f1, s.wanted);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Figures: each is named once, for the table, CSV and JSON -------------------------------------------------------- */
 
@@ -89,8 +90,11 @@ static void print_csv_value(void *user, const char *key, double value) {
     printf(",%.10g", value);
 }
 
-/* Prints a name as RFC 4180 has it: in quotes, if it has a comma, a quote or an end of line. */
+/* Prints a name as RFC 4180 has it: in quotes, if it has a comma, a quote or an end of line. A terminal gets no control
+ * characters. */
 static void print_quoted(const char *text) {
+  GCONV_FREED char *printable = isatty(STDOUT_FILENO) ? gconv_printable_copy(text, strlen(text)) : NULL;
+  text = printable ? printable : text;
   const bool quotes = strpbrk(text, ",\"\n\r") != NULL;
   if (quotes)
     putchar('"');
