@@ -201,7 +201,7 @@ static int held = -1;          /* the folder of the results, locked so that no o
  * opening the results will fail. */
 static void make_missing(sandbox *box, const char *path) {
   char *around = strdup(path), *inside = NULL, *slash;
-  if (around && !made && asprintf(&inside, "%s/", path) > 0) {
+  if (around && asprintf(&inside, "%s/", path) > 0 && !made) {
     while ((slash = strrchr(around, '/')) && access(around, F_OK) != 0)
       *slash = '\0';
     bool is_there = access(around, F_OK) == 0;
