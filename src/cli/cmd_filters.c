@@ -99,8 +99,8 @@ static size_t print_arithmetic(const gconv_texts *words) {
 /* Lists local statistics. */
 static size_t print_statistics(const gconv_texts *words) {
   static const char *const help[] = {[GCONV_VARIANCE] = "the variance of the samples in a window, size=3",
-                                     [GCONV_STD] = "the standard deviation of these samples",
-                                     [GCONV_CONTRAST] = "contrast normalisation: (pixel - mean) / std of these samples"};
+                                     [GCONV_STD] = "the standard deviation of the samples in a window",
+                                     [GCONV_CONTRAST] = "contrast normalisation: (pixel - mean) / std of a window"};
   size_t printed = 0;
   for (size_t k = 0; k < sizeof help / sizeof *help; k++) {
     const char *name = gconv_statistic_name((gconv_statistic)k);
