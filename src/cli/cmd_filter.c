@@ -60,7 +60,7 @@ static int race(gconv_main_job *job) {
         "--algorithm all is a race on one image, which is read twice: name a single file, not a folder, a pattern or -");
     return GCONV_EXIT_USAGE;
   }
-  if (!writes_any(job)) /* no work for the fastest one; the batch says so */
+  if (!writes_any(job)) /* there is no work for the fastest algorithm; the batch will say so */
     return GCONV_EXIT_OK;
   gconv_memory_limit_end();
   if (gconv_race_run(&asked, &fastest, job->raced) != GCONV_OK)

@@ -64,7 +64,6 @@ static size_t print_shipped(const gconv_texts *words) {
   return printed;
 }
 
-/* The formulas of arithmetic. */
 static const char *const made_by[GCONV_BRIGHTNESS] = {
     [GCONV_ADD] = "x + y",
     [GCONV_SUBTRACT] = "x - y",
@@ -96,7 +95,6 @@ static size_t print_arithmetic(const gconv_texts *words) {
   return printed;
 }
 
-/* Lists local statistics. */
 static size_t print_statistics(const gconv_texts *words) {
   static const char *const help[] = {[GCONV_VARIANCE] = "the variance of the samples in a window, size=3",
                                      [GCONV_STD] = "the standard deviation of the samples in a window",

@@ -200,8 +200,7 @@ static gconv_status inform_model(const telling *t, const char *word, bool *is_on
   return status == GCONV_OK ? GCONV_OK : complain(t, word, status, gconv_last_error());
 }
 
-/* Prints what a word names. A file whose content is an image is one, even if it might be something else. Other words name
- * models, banks or filters. */
+/* Prints what a word names: an image, if it is a file with such content; else a model, a bank or filters. */
 static gconv_status inform(const telling *t, const char *word) {
   const char *syntax = t->settings->syntax;
   gconv_message why_no_image = {.text = ""};

@@ -297,7 +297,7 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
     GCONV_THEN(status, gconv_train_profile_end(run));
   if (status != GCONV_OK)
     return gconv_say_failed(GCONV_EXIT_FAILED);
-  if (access(checkpoint, F_OK) == 0) /* with it, --resume would go back to earlier weights */
+  if (access(checkpoint, F_OK) == 0) /* a later --resume would go back to the weights of the checkpoint */
     unlink(checkpoint);
   if (run->settings->common.json || !run->settings->common.quiet)
     print_summary(run);

@@ -66,7 +66,7 @@ int gconv_complete(int count, char *const *words);
 
 /* ---- words.c ---- */
 
-/* The built-in filter that the word, perhaps with parameters, names by any of its names; NULL: none. */
+/* Returns the built-in filter that has the word, up to a colon, as one of its names; NULL: none. */
 const gconv_builtin_info *gconv_word_builtin(const char *word);
 
 /* True if the word, perhaps with parameters, is the name of a built-in or shipped filter. Files do not matter. */

@@ -37,7 +37,6 @@ const gconv_command *gconv_command_choose(int count, char *const *words, int *us
   return part ? part : count > 0 ? gconv_command_find(words[0]) : NULL;
 }
 
-/* Splits lists of filters at commas. */
 static bool split_filters(gconv_texts *words) {
   gconv_texts specs = {0};
   bool good = true;

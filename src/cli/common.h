@@ -77,8 +77,7 @@ extern const gconv_synonym gconv_border_words[], gconv_device_words[], gconv_mat
 /* GCONV_OK for "auto", "cpu", "cuda", "cuda:0", "cuda:0,2" and "cuda:all". */
 gconv_status gconv_check_device(const char *value);
 
-/* Returns how many threads the library will use if asked for `wanted` (0: not given). If fewer than wanted, prints that,
- * unless quiet. */
+/* Returns how many threads the library uses if asked for `wanted` (0: not given). Unless quiet, prints if it uses fewer. */
 int gconv_settle_threads(int wanted, bool quiet);
 
 /* gconv_has_gpu_algorithms(): true if this build has algorithms for GPUs. gconv_has_gpu(): true if a GPU can be used. */

@@ -93,7 +93,7 @@ static void offer_options(const gconv_option *table, const char *word) {
     offer(word, "--", row->name);
 }
 
-/* Returns the option that the last word may be a value of; NULL: none. A first value may begin with a dash, others not. */
+/* Returns the option that the last word may be a value of; NULL: none. Only a first value may begin with a dash. */
 static const gconv_option *option_before(const gconv_option *table, int count, char *const *words) {
   int at = count - 2;
   while (at >= 0 && (words[at][0] != '-' || words[at][1] == '\0'))

@@ -11,8 +11,7 @@
 
 /* ---- Filters and banks ----------------------------------------------------------------------------------------------- */
 
-/* Returns how results of filters are combined: as asked; if nothing was asked, derivatives of one name, such as sobel,
- * become their magnitude. */
+/* Returns how results are combined: as `asked`, if >= 0; else derivatives, such as sobel's, become their magnitude. */
 static int choose_combine(const gconv_filters *filters, int asked) {
   return asked >= 0 ? asked : filters->gradient ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
 }
@@ -59,7 +58,7 @@ static gconv_status read_filters(gconv_main_job *job) {
              : GCONV_OK;
 }
 
-/* Makes the layers, which say how each stage is applied, still without banks. */
+/* Makes job->layers, still without banks. */
 static gconv_status make_layers(gconv_main_job *job) {
   job->layer_count = job->before_count + 1;
   GCONV_NEW(job->layers, job->layer_count, "out of memory");
@@ -68,7 +67,6 @@ static gconv_status make_layers(gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* Reads the bank of one layer. */
 static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *bank) {
   const gconv_texts *specs = &layer->filters;
   bool is_bank = gconv_bank_is_own_syntax(layer->syntax) || gconv_bank_is_one(specs->items[0]);
@@ -105,8 +103,7 @@ static gconv_padding plain_padding(gconv_layer_padding padding) {
                                            : GCONV_PADDING_SAME;
 }
 
-/* Makes options of plain filters from the settings of a layer, with defaults for what was not given. (For banks, their files
- * say that.) */
+/* Makes options of plain filters from the settings of a layer, with defaults for options that were not given. */
 static void make_plain_options(gconv_layer *layer, gconv_options *options) {
   if (layer->padding == GCONV_LAYER_DEFAULT)
     layer->padding = GCONV_LAYER_SAME;
@@ -138,7 +135,6 @@ static void make_options(gconv_job_settings *settings) {
   options->algorithm = gconv_job_settings_want_race(settings) ? "auto" : settings->last.layer.algorithm;
 }
 
-/* Fills the options of banks. */
 static void make_network_options(gconv_network_options *network, const gconv_job_settings *settings) {
   const gconv_options *options = &settings->options;
   network->gray = options->gray;

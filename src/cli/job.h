@@ -93,7 +93,7 @@ gconv_status gconv_job_check_results(const gconv_main_job *job);
 /* Does gconv_inputs_find() for commands that need all their inputs: one that cannot be read is an error. */
 gconv_status gconv_inputs_find_all(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs);
 
-/* Prints, and counts, the inputs that a search could not read. Unless `quiet`, also prints those that it has passed over. */
+/* Prints the inputs that a search could not read, and returns how many. Unless `quiet`, also prints what it passed over. */
 size_t gconv_inputs_tell(const gconv_inputs *inputs, bool quiet);
 
 /* ---- networks.c ---- */
@@ -136,7 +136,7 @@ typedef struct gconv_classifier {
 /* Finds the classifier of the job. Returns false if there is none. */
 bool gconv_job_find_classifier(const gconv_main_job *job, gconv_classifier *classifier);
 
-/* The colour of a class in maps: its own, or a colour that is easily distinguished. */
+/* Finds the colour of a class in maps: that of the model or, if it has none, one that is easily distinguished. */
 void gconv_classifier_colour(const gconv_classifier *classifier, size_t class, uint8_t colour[3]);
 
 /* What a network makes of an image: an image of the same channels and size; numbers, 1 x 1 pixel; or maps. */
@@ -164,7 +164,7 @@ void gconv_job_warn(const gconv_main_job *job);
 
 /* Reports one image: gconv_batch.report. `user` is the gconv_main_job. */
 void gconv_job_report(const gconv_report *report, void *user);
-/* Shows how much of a large image is done, and how long the rest will take: gconv_batch.advance. */
+/* Shows how much of a large image is done, and how much time is left: gconv_batch.advance. */
 void gconv_job_advance(double done, double elapsed_ms, void *user);
 
 /* Prints, for --explain, the lines of `explanation`, and why the device was chosen; "": it was asked for. */

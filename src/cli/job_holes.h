@@ -38,8 +38,7 @@ extern const gconv_synonym gconv_nan_words[]; /* of --nan */
 /* Refuses wrong values, and these options if `of_networks`: if no stage is plain filters. */
 gconv_status gconv_hole_options_check(const gconv_hole_options *holes, bool of_networks);
 
-/* Returns whether sums leave missing samples out. Then they also leave out what lies outside the image, unless a border is
- * given. */
+/* Returns whether sums leave missing samples out, and with them the outside of the image, unless a border is given. */
 bool gconv_hole_options_leave_out(const gconv_hole_options *holes);
 
 /* Sets these options for stage number `stage` of a chain. `weights`: the picture, which has no pixels if none is given. */

@@ -108,8 +108,7 @@ static bool mask_shows(const gconv_image *mask, const gconv_area *area, reach wi
   return false;
 }
 
-/* True if the rim shows in results. Without a mask, sizes of images are not known yet, so a region is only compared with the
- * left and upper rim. */
+/* True if the rim shows in results. Without a mask, sizes of images are unknown: of a region, only X and Y are checked. */
 static bool shows(const gconv_main_job *job, reach width) {
   const gconv_area *area = &job->area;
   bool packed = !job->mask.planar || job->mask.channels == 1; /* other masks are refused later */
@@ -135,7 +134,7 @@ static void warn_of_rims(const gconv_main_job *job) {
               kind == FALSE_EDGE && job->options.range == GCONV_RANGE_MINMAX ? ", and takes most of the range" : "");
 }
 
-/* ---- Others ---- */
+/* ---- Other warnings ---- */
 
 /* Returns the first of several filters that makes two derivatives, such as sobel; NULL: none. */
 static const char *find_gradient(const gconv_texts *specs) {

@@ -113,8 +113,7 @@ static void run_on_stack(call *c) {
     run_command(c);
 }
 
-/* Ends the process without the destructors of libraries: a thread may still be starting CUDA, whose driver must not end
- * meanwhile. This is also faster. */
+/* Ends the process without destructors: a thread may still be starting CUDA, whose driver must not end meanwhile. */
 static int end(int status) {
 #ifndef GCONV_ENDS_BY_EXIT /* builds for tests set it: their counters and sanitizers report in destructors */
   fflush(NULL);

@@ -26,10 +26,10 @@ void gconv_memory_limit_permit(void) {
 static uint64_t bytes_now(void) {
   FILE *file = fopen("/proc/self/statm", "re");
   uint64_t pages = 0;
-  bool told = file && fscanf(file, "%*u %*u %*u %*u %*u %" SCNu64, &pages) == 1; /* private pages that can be written */
+  bool known = file && fscanf(file, "%*u %*u %*u %*u %*u %" SCNu64, &pages) == 1; /* private pages that can be written */
   if (file)
     fclose(file);
-  return told ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+  return known ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 /* Lets freed pixels go back to the system. Otherwise glibc has blocks of up to 32 MiB in a heap for each thread, and keeps

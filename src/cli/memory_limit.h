@@ -8,12 +8,10 @@
 
 #include "cli/options.h"
 
-/* Allows the functions below to set a limit; without this call, they do nothing. main() calls it in a process that runs one
- * command and ends. */
+/* Without this call, the functions below do nothing. main() calls it in a process that runs one command and ends. */
 void gconv_memory_limit_permit(void);
 
-/* From now on, the process gets at most `memory` more bytes, or what any command needs, if that is more. Freed memory goes
- * back to the system. 0: no limit. */
+/* From now on, the process gets at most `memory` more bytes, or what any command needs, if that is more. 0: no limit. */
 void gconv_memory_limit_begin(uint64_t memory);
 
 /* Ends the limit: from now on, the run counts the memory of its images. */

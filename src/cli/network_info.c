@@ -122,7 +122,6 @@ static void put_drawing(FILE *out, const void *context) {
   gconv_graph_draw_svg(out, d->of->plan, d->heading);
 }
 
-/* Draws a graph into a file. */
 static gconv_status draw(const char *path, const drawn *d, const char *output) {
   char heading[400];
   const char *slash = strrchr(path, '/');

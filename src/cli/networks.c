@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks of a job, and support vector machines for pixels: -f names the file of one, without :NAME. Each is a stage of its
- * own beside plain filters. */
+/* Stages of a job that are networks, or support vector machines for pixels: -f names the file of one, without :NAME. */
 #include "base/checksum.h"
 #include "base/file.h"
 #include "cli/bank.h"
@@ -48,8 +47,7 @@ static gconv_status check_beside(const gconv_layer_settings *stage) {
   return GCONV_OK;
 }
 
-/* Checks a stage that classifies pixels: it must be the last, and some options do not go with it. Without a GPU, chooses the
- * CPU in place of `auto`. */
+/* Checks a stage that classifies pixels: its place and its options. Without a GPU, chooses the CPU in place of `auto`. */
 static gconv_status check_features(gconv_main_job *job, size_t i) {
   gconv_job_settings *settings = job->settings;
   const char *path = gconv_job_settings_stage(settings, i)->filters.items[0];
@@ -205,8 +203,7 @@ bool gconv_job_has_several_outputs(const gconv_main_job *job) {
 
 /* ---- What a network makes of an image ---- */
 
-/* Finds the headers of an image and of the network's result for it. The image has the size that the network takes or, if it
- * takes any, `height` and `width`. */
+/* Finds the headers of an image and of its result. The image has the network's size or, if any fits, `height` x `width`. */
 static gconv_status find_result(gconv_device *device, const gconv_network *network, int32_t height, int32_t width,
                                 gconv_image *like, gconv_image *result) {
   gconv_operation *operation = NULL;
@@ -224,8 +221,7 @@ static gconv_status find_result(gconv_device *device, const gconv_network *netwo
   return status;
 }
 
-/* Finds the headers of an image and of the network's result for it. If this fails, the first input will fail for the same
- * reason. */
+/* Finds the headers of an image and of the network's result for it. If this fails, the first input will fail, too. */
 static gconv_status find_example(const gconv_network *network, gconv_image *like, gconv_image *result) {
   /* The first sizes are primes: a stride changes them, and no other stride changes them back. */
   static const int32_t sizes[][2] = {{61, 67}, {509, 521}, {256, 256}};

@@ -34,8 +34,7 @@ typedef struct gconv_given {
 
 /* A kind of value: how it is read from a command line, and written so that equal values have equal texts. */
 typedef struct gconv_kind {
-  /* Stores the value. After a failure, gconv_last_error() says what would be right; callers put the option's name in
-   * front. */
+  /* Stores the value. The error says what would be right; callers put the option's name in front. */
   gconv_status (*parse)(const gconv_given *given);
   void (*print)(FILE *out, const void *field); /* NULL: values of the kind change no results */
   void (*release)(void *field);                /* frees what parse() put there; NULL: nothing */
@@ -68,8 +67,7 @@ struct gconv_option {
   const char *excluded; /* the error in this case, with %s for the other's name; NULL: "--a and --b exclude each other" */
 };
 
-/* A row: a letter, or 0; the name; the value's name; the kind, of kinds.def; the field of the record. A field of another
- * type than the kind stores does not compile. */
+/* A row: a letter, or 0; the name; the value's name; the kind, of kinds.def; the field of the record, of the kind's type. */
 #define GCONV_OPTION(record_, letter_, name_, value_, kind_, field_, ...)                                                   \
   {                                                                                                                         \
     .letter = letter_, .name = name_, .value = value_, .kind = &gconv_value_##kind_,                                        \
@@ -163,8 +161,7 @@ bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t 
 /* Reads a positive count, with or without k, M or G (thousands, millions, thousands of millions) after it: "500M". */
 bool gconv_parse_count(const char *text, uint64_t *count);
 
-/* Reads up to `limit` integers from least to most, with `between` between them: ',', 'x' or ':'. Returns how many; 0 if the
- * text is anything else. */
+/* Reads up to `limit` integers from least to most, with ',', 'x' or ':' between. Returns how many; 0: anything else. */
 int gconv_parse_integers(const char *text, char between, int limit, int64_t least, int64_t most, int32_t *integers);
 /* Does the same for numbers, as gconv_parse_float() reads them. */
 int gconv_parse_floats(const char *text, char between, int limit, double *numbers);
@@ -177,9 +174,8 @@ typedef struct gconv_option_walk {
   const gconv_option *back; /* while it is in the table that a row names as `maps`: the row after that row; else NULL */
 } gconv_option_walk;
 
-/* Returns the next row, an option or a heading; NULL at the end. */
+/* Return the next row, an option or a heading, and the next option; NULL at the end. */
 const gconv_option *gconv_option_next(gconv_option_walk *walk);
-/* Returns the next option; NULL at the end. */
 const gconv_option *gconv_option_next_named(gconv_option_walk *walk);
 
 /* Returns the option that the first `length` letters of `word` name: "-x", "--name", or another of its names; NULL: none. */

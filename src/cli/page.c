@@ -97,8 +97,7 @@ static void put_number(uint8_t at[4], size_t number) {
     at[i] = (uint8_t)(number >> 8 * i);
 }
 
-/* Makes a BMP, which is not compressed: a head, and rows from the bottom up, of blue, green and red, padded to multiples of
- * 4 bytes. Returns NULL if memory is short. */
+/* Makes a BMP: a head, and rows from the bottom up, of blue, green and red, padded to 4 bytes. NULL: no memory. */
 static uint8_t *make_bmp(const gconv_image *image, size_t *size) {
   enum { HEAD_BYTES = 54, PLANES_AT = 26, BITS_AT = 28, BITS = 24 };
   const size_t width = (size_t)image->width, height = (size_t)image->height, row = (3 * width + 3) / 4 * 4;

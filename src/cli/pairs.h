@@ -11,7 +11,7 @@ typedef struct gconv_matched {
 } gconv_matched;
 
 /* Matches files by their relative names, as gconv_partners_find() does (base/partners.h). The list is sorted by names, and
- * for free(); names and files are the inputs'. Leaves out files whose stem ends in `suffix`, unless that is NULL: pictures
- * of an earlier run. Without `by_name`, the only pair is the first files of both sides. */
+ * for free(); the inputs own its names and files. Leaves out pictures of an earlier run: files whose stem ends in `suffix`,
+ * unless that is NULL. Without `by_name`, the only pair is the first files of both sides. */
 gconv_status gconv_pairs_find(const gconv_inputs *a, const gconv_inputs *b, bool by_name, const char *suffix,
                               gconv_matched **pairs, size_t *count);

@@ -140,7 +140,7 @@ static void show_progress(const evaluation *e, size_t done, size_t count) {
     gconv_progress_show(text);
 }
 
-/* Compares all maps of the inputs. `outputs`: where the maps are; NULL: they are not written. */
+/* Compares the maps of all inputs with masks. `outputs` has the paths of the maps; NULL: they are not written. */
 static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const gconv_outputs *outputs,
                                 const gconv_inputs *masks) {
   gconv_matched *pairs = NULL;
@@ -312,7 +312,6 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job) {
   return GCONV_OK;
 }
 
-/* Evaluates without writing maps. */
 static int evaluate_only(evaluation *e) {
   gconv_main_job *job = &e->own;
   gconv_inputs inputs = {0};

@@ -36,14 +36,13 @@ typedef struct gconv_confusion {
   uint64_t *counts; /* owned: [true class * classes + predicted class]; NULL for more than GCONV_CONFUSION_CLASSES */
 } gconv_confusion;
 
-/* How well a class is predicted: `wanted` cases are of the class, `got` are predicted as it, `both` are both. If there are
- * none, IoU and F1 are NaN. */
+/* `wanted` cases are of a class, `got` cases are predicted as it, `both` are both. If there are none, IoU and F1 are NaN. */
 typedef struct gconv_class_score {
   double wanted, got, both, iou, f1;
 } gconv_class_score;
 gconv_class_score gconv_confusion_score(const gconv_confusion *confusion, size_t class);
 
-/* The name of a class, which may be one of the others. */
+/* Returns the name of a class, which the model may know or not. */
 const char *gconv_confusion_name(const gconv_confusion *confusion, size_t class);
 /* Finds the number of the unknown class of this name of `length` bytes, or adds it. */
 gconv_status gconv_confusion_find_other(gconv_confusion *confusion, const char *name, size_t length, size_t *class);

@@ -40,8 +40,7 @@ struct beneath_path {
 #define SYS_landlock_restrict_self 446
 #endif
 
-/* Returns the rights that the kernel can take away; 0 without Landlock, and for its version 1, which does not let a process
- * move files between folders at all. */
+/* Returns the rights that the kernel can take away; 0 without Landlock, and for version 1 of it, which forbids moves. */
 static uint64_t find_rights(void) {
   long version = syscall(SYS_landlock_create_ruleset, NULL, 0, WANT_VERSION);
   uint64_t rights = WRITE_FILE | REMOVE_AND_MAKE | REFER;
@@ -70,8 +69,7 @@ static bool begin(const gconv_common *common, sandbox *box) {
   return box->rules >= 0;
 }
 
-/* Keeps the rights to `path`: a folder with all that is in it, or a file. If it does not exist, does nothing. `path` is NULL
- * if there was no memory for it. */
+/* Keeps the rights to `path`, a folder with its content, or a file, if it exists. NULL: there was no memory for the path. */
 static void allow(sandbox *box, const char *path, uint64_t rights) {
   struct stat status;
   int place = path ? open(path, O_PATH | O_CLOEXEC) : -1;
@@ -105,8 +103,7 @@ static bool is_written_into(const char *path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
-/* Keeps the rights to the folder of a link's target, or to a device or pipe: rights to the folder of `path` do not cover
- * these. */
+/* Keeps the rights to the folder of a link's target, or to a device or pipe, which rights to a folder do not cover. */
 static void allow_special(sandbox *box, const char *path) {
   struct stat status;
   if (lstat(path, &status) != 0 || S_ISREG(status.st_mode))
@@ -197,8 +194,7 @@ static char *made;             /* a folder that was made, with its parent folder
 static size_t existing_length; /* of the beginning of its path that existed before */
 static int held = -1;          /* the folder of the results, locked so that no other gconv removes it */
 
-/* Makes a folder and its parents where missing, and lets gconv_sandbox_tidy() remove them. Failures are not reported:
- * opening the results will fail. */
+/* Makes a folder and its parents where missing, for gconv_sandbox_tidy() to remove. If this fails, opening results fails. */
 static void make_missing(sandbox *box, const char *path) {
   char *around = strdup(path), *inside = NULL, *slash;
   if (around && asprintf(&inside, "%s/", path) > 0 && !made) {

@@ -9,8 +9,7 @@
 
 #include "cli/common.h"
 
-/* Allows the functions below to give up rights; without this call, they do nothing. main() calls it in a process that runs
- * one command and ends. */
+/* Without this call, the functions below do nothing. main() calls it in a process that runs one command and ends. */
 void gconv_sandbox_permit(void);
 
 /* From now on, this thread and those that it starts can change files only in the folder of `path` and below. If `path` is a

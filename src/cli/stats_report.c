@@ -90,8 +90,7 @@ static void print_csv_value(void *user, const char *key, double value) {
     printf(",%.10g", value);
 }
 
-/* Prints a name as RFC 4180 has it: in quotes, if it has a comma, a quote or an end of line. A terminal gets no control
- * characters. */
+/* Prints a name by RFC 4180: with a comma, a quote or an end of line, in quotes. A terminal gets no control characters. */
 static void print_quoted(const char *text) {
   GCONV_FREED char *printable = isatty(STDOUT_FILENO) ? gconv_printable_copy(text, strlen(text)) : NULL;
   text = printable ? printable : text;

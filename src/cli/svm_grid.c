@@ -11,7 +11,6 @@ static bool is_better(const gconv_svm_run *run, double score, double best) {
   return run->regression ? score < best : score > best;
 }
 
-/* C and gamma of cell number `at`. */
 static double cost_at(const gconv_svm_grid *g, size_t at) {
   return exp2(gconv_svm_exponent(&g->costs, at % g->columns));
 }

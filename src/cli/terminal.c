@@ -82,15 +82,15 @@ void gconv_say_text(const char *text) {
 /* Returns whether the text is one of the last warnings, and remembers it. */
 static bool is_repeated(const char *text) {
   enum { REMEMBERED = 64 };
-  static uint64_t told[REMEMBERED]; /* guarded by the lock of stderr */
+  static uint64_t seen[REMEMBERED]; /* guarded by the lock of stderr */
   static size_t next;
   const uint64_t hash = gconv_fnv1a(0, text, strlen(text));
   bool is = false;
   flockfile(stderr);
   for (size_t i = 0; i < REMEMBERED && !is; i++)
-    is = told[i] == hash;
+    is = seen[i] == hash;
   if (!is)
-    told[next++ % REMEMBERED] = hash;
+    seen[next++ % REMEMBERED] = hash;
   funlockfile(stderr);
   return is;
 }

@@ -27,5 +27,5 @@ typedef struct gconv_timings_total {
 /* Brings *total up to date with one image, and prints a line of the table, or of JSON, for it. */
 void gconv_timings_report(gconv_timings_total *total, const gconv_report *report);
 
-/* Prints the summary in the same manner. */
+/* Prints the summary, as text or JSON. */
 void gconv_timings_end(const gconv_timings_total *total, const gconv_batch_summary *summary);

@@ -191,8 +191,7 @@ static void end_turn(gconv_window_run *w, bool stop) {
   pthread_mutex_unlock(&w->lock);
 }
 
-/* Writes the rows of a batch when all batches before it are written, unless an earlier one failed. `status` says whether
- * this batch was computed. */
+/* Writes the rows of a batch after those of all earlier ones, unless one of these failed. `status`: that of computing it. */
 static void write_batch(gconv_window_run *w, const gconv_window_worker *b, gconv_status status) {
   wait_for_turn(w, b->number);
   bool stopped = is_stopped(w);

@@ -19,7 +19,6 @@ enum {
   WEIGHTS_BYTES = 64 << 20, /* the most bytes of the copies of weights of all workers together */
 };
 
-/* The size of a batch. */
 typedef struct batch_size {
   int32_t most;
   size_t floats; /* the most floats of a batch, its layers included, unless one window has more */
@@ -68,8 +67,7 @@ static int32_t count_windows_of(const batch_size *size, size_t floats) {
   return count < 1 ? 1 : count > (size_t)size->most ? size->most : (int32_t)count;
 }
 
-/* Returns the floats of a window with all that the network makes of it: input, output, and twice a layer's largest
- * result. */
+/* Returns the floats that a window takes in memory: input, output, and twice the largest result of a layer. */
 static size_t count_floats(const gconv_window_run *w, const gconv_window_group *g) {
   const gconv_layer_info *layer;
   size_t most = 0;
