@@ -47,7 +47,7 @@ typedef struct gconv_main_job {
   gconv_area area;       /* the area of --region; while the operation is made, also the area of `mask` */
   const char *mask_name; /* as --mask has it; NULL: not given */
   const struct gconv_hole_options *holes;
-  gconv_outputs masks, many_weights; /* paths of the masks and weights, one an image; none: one for all */
+  gconv_outputs masks, many_weights; /* paths of the mask and weights of each image; empty: all images share one */
   gconv_image weights;               /* the picture of --weights; has pixels as long as `mask` */
   gconv_image mask;           /* the mask of --mask; has pixels from gconv_job_read_mask() to gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
@@ -147,10 +147,10 @@ gconv_status gconv_job_present_network(gconv_main_job *job, const gconv_format_i
 
 /* ---- job_masks.c ---- */
 
-/* Reads the images of --mask and --weights, if there are any, those of the first image if each has its own; then all must be
- * there, and nothing `resumes`. Then warns of results that few expect (gconv_job_warn()). */
+/* Reads the pictures of --mask and --weights, if given. If each image has its own, reads those of the first, and fails if
+ * one does not exist, or the job `resumes`. Then warns of results that few expect (gconv_job_warn()). */
 gconv_status gconv_job_read_mask(gconv_main_job *job, bool resumes);
-/* Does gconv_batch_run() for the job: all at once, or image by image, each with its mask and weights. */
+/* Does gconv_batch_run() for all images or, if each has its own mask or weights, for one image after the other. */
 gconv_status gconv_job_run_batch(gconv_main_job *job, gconv_batch_summary *summary);
 
 /* ---- job_warnings.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* --mask and --weights that name a file for each image, 'masks/{stem}.png'. Then each image is a run by itself, whose
- * operation has the pictures of this image. */
+/* --mask and --weights that name a file for each image, such as 'masks/{stem}.png'. Each image is then a run of its own,
+ * with an operation of its own. */
 #include "base/memory.h"
 #include "cli/command.h"
 #include "cli/job.h"
@@ -11,23 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns whether the word names a file for each image: a file with a brace in its name comes first. */
+/* Returns whether the word names a file for each image: it has a brace, and is no existing file itself. */
 static bool is_template(const char *word) {
   return word && strchr(word, '{') && access(word, F_OK) != 0;
 }
 
-static bool has_masks(const gconv_main_job *job) {
+static bool has_templates(const gconv_main_job *job) {
   return is_template(job->mask_name) || is_template(job->holes->weights);
 }
 
-/* Names the picture of each image, and refuses those that are not there. */
+/* Names the picture of each image. Fails unless all of them exist, and no result would replace one. */
 static gconv_status name_pictures(const gconv_main_job *job, const char *option, const char *word, gconv_outputs *pictures) {
   gconv_filter label = {.name = ""};
   const gconv_filters labels = {.items = &label, .count = 1};
   const gconv_naming naming = {.output = word, .format = gconv_format_by_name("npy"), .filters = &labels};
   gconv_inputs named = {.items = calloc(job->inputs.count + 1, sizeof *named.items), .count = job->inputs.count};
   GCONV_NEED_MEMORY(named.items, "out of memory");
-  for (size_t i = 0; i < named.count; i++) /* by their names alone: the frames of an image have one picture */
+  for (size_t i = 0; i < named.count; i++) /* no path is given: the frames of an image have one picture */
     named.items[i] = (gconv_input){.path = (char *)"-", .file = (char *)"-", .relative = job->inputs.items[i].relative};
   gconv_status status = gconv_outputs_name(&named, &naming, pictures, &(gconv_message){0});
   for (size_t i = 0; i < named.count && status == GCONV_OK; i++)
@@ -43,7 +43,7 @@ static gconv_status read_one(const gconv_main_job *job, const char *option, cons
               : GCONV_OK;
 }
 
-/* Reads the mask and the weights of image `i`, or those of all images. */
+/* Reads the mask and the weights of image `i`, which may be those of all images. */
 static gconv_status read_masks_of(gconv_main_job *job, size_t i) {
   gconv_image_free(&job->mask);
   gconv_image_free(&job->weights);
@@ -51,9 +51,9 @@ static gconv_status read_masks_of(gconv_main_job *job, size_t i) {
   return read_one(job, "--weights", job->holes->weights, &job->many_weights, i, &job->weights);
 }
 
-/* Names a file for each image, if that is wanted, and refuses options that such a job cannot have. */
+/* If --mask or --weights is a template, names the files of all images, and refuses options that do not go with it. */
 static gconv_status name_masks(gconv_main_job *job, bool resumes) {
-  if (!has_masks(job))
+  if (!has_templates(job))
     return GCONV_OK;
   if (resumes || job->batch.one_array)
     return gconv_refuse("%s: takes one --mask and --weights for all images",
@@ -66,7 +66,7 @@ static gconv_status name_masks(gconv_main_job *job, bool resumes) {
 
 gconv_status gconv_job_read_mask(gconv_main_job *job, bool resumes) {
   GCONV_TRY(gconv_hole_options_check(job->holes, job->has_banks && job->before_count == 0));
-  job->border_given |= gconv_hole_options_leave_out(job->holes); /* no rim is dark */
+  job->border_given |= gconv_hole_options_leave_out(job->holes); /* the rim is not dark then: no warning */
   GCONV_TRY(name_masks(job, resumes));
   GCONV_TRY(read_masks_of(job, 0));
   gconv_job_warn(job);
@@ -112,7 +112,7 @@ static gconv_status run_one(gconv_main_job *job, size_t i, gconv_batch_summary *
 
 gconv_status gconv_job_run_batch(gconv_main_job *job, gconv_batch_summary *summary) {
   gconv_status status = GCONV_OK;
-  if (!has_masks(job))
+  if (!has_templates(job))
     return gconv_batch_run(&job->batch, summary, &(gconv_message){0});
   for (size_t i = 0; i < job->inputs.count && status == GCONV_OK; i++) {
     gconv_batch_summary one = {0};
