@@ -188,7 +188,7 @@ gconv_status gconv_job_choose_outputs(gconv_main_job *job, bool one_file) {
     return gconv_refuse("--output-name: %s has one output: leave the option out", path);
   if (settings->output_name || !network || !network->graph || network->output_count < 2)
     return GCONV_OK;
-  if (!one_file && tells_outputs(output))
+  if (!one_file && output && tells_outputs(output)) /* --in-place has one result for each image */
     return GCONV_OK;
   network->output = network->outputs[0].name;
   if (!settings->common.quiet)
