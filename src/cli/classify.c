@@ -78,7 +78,7 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
     return gconv_set_error(status, reason);
   const gconv_dataset_info *info = gconv_dataset_get_info(*data);
   if (!table)
-    return gconv_refuse("%s: windows of %d samples of %d channels, where the network takes %d of %d", options.inputs,
+    return gconv_refuse("%s: windows have %d samples of %d channels, and the network takes %d of %d", options.inputs,
                         (int)info->width, (int)info->channels, (int)taken->width, (int)taken->channels);
   return gconv_refuse("%s: has %d columns%s, where the %s takes %d%s", options.inputs, (int)info->channels,
                       c->evaluate ? " beside the labels" : "", taken->taker, (int)taken->channels,

@@ -25,7 +25,7 @@ gconv_status gconv_hole_options_check(const gconv_hole_options *holes, bool of_n
                       : holes->preserves           ? "--preserve-nan"
                                                    : NULL;
   if (holes->least_weight < 0 || holes->least_weight > 1)
-    return gconv_refuse("--least-weight: a share is from 0 to 1");
+    return gconv_refuse("--least-weight: this takes a share from 0 to 1");
   if (holes->nodata && !parse_nodata(holes->nodata, &number))
     return gconv_refuse("--nodata %s: this takes a number, or nan", holes->nodata);
   if (of_networks && given)

@@ -64,7 +64,7 @@ gconv_status gconv_take_activation(const gconv_given *given) {
   bool leaky = strncmp(given->value, "leaky:", 6) == 0, sigmoid = strncmp(given->value, "sigmoid:", 8) == 0;
   const char *word = leaky ? "leaky" : sigmoid ? "sigmoid" : given->value;
   if (leaky && !gconv_parse_float(given->value + 6, &slope))
-    return gconv_refuse("leaky takes the slope below 0, such as leaky:0.1");
+    return gconv_refuse("leaky takes the slope for numbers below 0, such as leaky:0.1");
   if (sigmoid && (!gconv_parse_float(given->value + 8, &slope) || slope == 0))
     return gconv_refuse("sigmoid takes its slope, which is not 0, such as sigmoid:0.5");
   GCONV_TRY(gconv_option_find_word(given->option, word, &index));

@@ -90,7 +90,7 @@ static gconv_status take_name(gconv_job_settings *settings, const char *name) {
 /* Takes the names of a text, which ends with a 0 byte. */
 static gconv_status take_names(gconv_job_settings *settings, char *text, size_t size) {
   if (!settings->null_ends && memchr(text, '\0', size))
-    return gconv_refuse("--files-from %s: has 0 bytes: -0 says that these end the names", settings->files_from);
+    return gconv_refuse("--files-from %s: has bytes that are 0: -0 says that these end the names", settings->files_from);
   for (char *at = text, *end = text + size; at < end;) {
     size_t length = settings->null_ends ? strlen(at) : strcspn(at, "\n");
     char *next = at + length + 1;

@@ -52,7 +52,7 @@ static gconv_status check_features(gconv_main_job *job, size_t i) {
   gconv_job_settings *settings = job->settings;
   const char *path = gconv_job_settings_stage(settings, i)->filters.items[0];
   if (i < settings->before_count)
-    return gconv_refuse("%s: names the classes of pixels, which are no image for what follows --then: put it last", path);
+    return gconv_refuse("%s: names the classes of pixels, and makes no image for another stage: put it last", path);
   if (gconv_job_settings_want_race(settings))
     return gconv_refuse("%s: classifies pixels by features, which have one algorithm: leave out --algorithm all", path);
   if (settings->job.verify)

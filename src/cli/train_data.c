@@ -67,7 +67,7 @@ gconv_status gconv_data_choose(gconv_train_settings *settings) {
   if (pairs && !cases->targets)
     return gconv_refuse("-i %s: name what is wanted of these images, too, with -t", pairs);
   if (settings->classes && cases->targets)
-    return gconv_refuse("-t: of images by class, the folders tell the classes");
+    return gconv_refuse("-t: images by class need no targets, as their folders name the classes");
   if (settings->signal && cases->windows.samples == 0)
     return gconv_refuse("--signal: say with --windows S:HOP how many samples a case has");
   if (!settings->signal && (cases->windows.samples > 0 || cases->raw))
@@ -140,7 +140,7 @@ static gconv_status open_validation(const gconv_train_settings *settings, gconv_
   if (settings->cases.data.targets && !options.targets)
     status = gconv_refuse("--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text, text);
   else if (settings->classes && options.targets)
-    status = gconv_refuse("--validate %s: of images by class, the folders tell the classes", text);
+    status = gconv_refuse("--validate %s: images by class need no targets, as their folders name the classes", text);
   else
     status = open_set(&options, &data->validation, &data->paths);
   free(inputs);

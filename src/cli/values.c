@@ -293,7 +293,7 @@ gconv_status gconv_take_windows(const gconv_given *given) {
   int32_t numbers[2] = {0, 0};
   if (gconv_parse_integers(given->value, ':', 2, 1, 1 << 24, numbers) == 0)
     return gconv_refuse(
-        "this takes numbers of samples: a window, and after a colon the distance from one to the next: 200:50");
+        "this takes the number of samples of a window and, after a colon, from one window to the next: 200:50");
   *(gconv_windows *)given->field = (gconv_windows){numbers[0], numbers[1]};
   return GCONV_OK;
 }

@@ -156,7 +156,7 @@ static uint64_t count_windows(const gconv_window_run *w) {
 static gconv_status fail_short(const gconv_window_run *w, uint64_t samples) {
   if (samples == 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: has no samples", w->samples.source.name);
-  return gconv_fail(GCONV_BAD_FILE, "%s: has %llu samples, and a window %zu", w->samples.source.name,
+  return gconv_fail(GCONV_BAD_FILE, "%s: has %llu samples, and a window has %zu", w->samples.source.name,
                     (unsigned long long)samples, w->window);
 }
 
@@ -199,7 +199,7 @@ static void say_left(const gconv_window_run *w) {
   uint64_t samples = w->samples.read / w->channels, first = (w->found - 1) * w->hop;
   uint64_t seen = first + (w->hop > w->window ? w->hop : w->window);
   if (samples > seen && !w->task->common->quiet)
-    gconv_say("%s: the last %llu sample%s %s no whole window of %zu, and left out", w->samples.source.name,
+    gconv_say("%s: the last %llu sample%s %s left out: too few for a window of %zu", w->samples.source.name,
               (unsigned long long)(samples - seen), samples - seen == 1 ? "" : "s", samples - seen == 1 ? "is" : "are",
               w->window);
 }

@@ -207,7 +207,7 @@ class Pictures(TrainTest):
         self.assertRegex(result.stdout, r"validation  loss [\d.e-]+, (8|9|10)\d\.\d\d% right|100.00% right")
         self.assertIn("18 cases of 12 x 12 pixels, 2 classes; 6 for validation", result.stderr)
         self.refused("dense", "--classes", "photos", "--patch", "12", net="conv 8 3x3 relu, dense 2 softmax")
-        self.refused("--validate photos:x: of images by class, the folders tell", "--classes", "photos", "--validate", "photos:x")
+        self.refused("--validate photos:x: images by class need no targets", "--classes", "photos", "--validate", "photos:x")
 
     def test_memory_that_is_not_clear(self):
         """What malloc gives may hold anything: here 3e38, of which two make infinity."""
@@ -409,7 +409,7 @@ class Refusals(TrainTest):
         self.spirals()
         for words, message in [(["--batch", "0"], "this takes a number of cases from 1 on, or full"), (["--validate", "120%"], "a share between 0% and 100%"),
                                (["--validate", "0.01%"], "leave no case"), (["--optimizer", "adan"], "did you mean adam?"), (["--elimination", "x"], "this takes lambda"),
-                               (["--windows", "0"], "this takes numbers of samples"), (["--separator", "ab"], "this takes one character"), (["--label", "z"], "there is no column 'z'"),
+                               (["--windows", "0"], "this takes the number of samples"), (["--separator", "ab"], "this takes one character"), (["--label", "z"], "there is no column 'z'"),
                                (["--loss", "cross-entropy", "--net", "dense 2 tanh"], "softmax"), (["--rate", "-1"], "the rate is -1")]:
             self.refused(message, "--table", "s.csv", *words)
         self.refused("dens", "--table", "s.csv", net="dens 3 tanh")

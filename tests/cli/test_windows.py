@@ -71,7 +71,7 @@ class Windows(CommandTest):
                 self.check(rows, samples, 20, hop)
                 left = 501 - ((len(rows) - 1) * hop + max(hop, 20))
                 self.assertEqual(result.stderr, "" if left <= 0 else "gconv: s.npy: the last "
-                                 f"{left} sample{'s are' if left > 1 else ' is'} no whole window of 20, and left out\n")
+                                 f"{left} sample{'s are' if left > 1 else ' is'} left out: too few for a window of 20\n")
                 quiet = self.gconv("-q", "-i", "s.npy", "-f", "n.safetensors", "--windows", f"20:{hop}", "-o", "o.csv")
                 self.assertEqual(quiet.stderr, "")
                 np.testing.assert_array_equal(self.csv((self.folder / "o.csv").read_text()), rows)
@@ -116,7 +116,7 @@ class Windows(CommandTest):
             process.stdin.flush()
             at += size
         errors = process.communicate()[1].decode()
-        self.assertEqual((process.returncode, errors), (0, "gconv: standard input: the last 3 samples are no whole window of 20, and left out\n"))
+        self.assertEqual((process.returncode, errors), (0, "gconv: standard input: the last 3 samples are left out: too few for a window of 20\n"))
         piped = np.load(self.folder / "o.npy")
         self.save(samples)
         self.gconv("-q", "-i", "s.npy", "-f", "n.safetensors", "--windows", "20:6", "-o", "f.npy")
@@ -235,7 +235,7 @@ class Windows(CommandTest):
         self.photo("p.png")
         words = ["-i", "s.npy", "-f", "n.safetensors", "-o", "x.csv"]
         for fragment, *more in (("--windows 19: n.safetensors takes windows of 20 samples: --windows 20", "--windows", "19:5"),
-                                ("this takes numbers of samples", "--windows", "0"), ("this takes numbers of samples", "--windows", "20:0"),
+                                ("this takes the number of samples", "--windows", "0"), ("this takes the number of samples", "--windows", "20:0"),
                                 ("--windows and --depth exclude each other", "--windows", "20", "--depth", "8"),
                                 ("--windows and --then exclude", "--windows", "20", "--then", "-f", "sobel"),
                                 ("--raw is for signals", "--raw", "f32le"), ("--format csv is for signals", "--format", "csv"),
@@ -266,7 +266,7 @@ class Windows(CommandTest):
         words = ["-f", "n.safetensors", "--windows", "20", "-o", "x.npy"]
         raw = ["-i", "-", "--raw", "f32le", *words]
         self.fails("standard input: has no samples", *raw, stdin=b"")
-        self.fails("standard input: has 19 samples, and a window 20", *raw, stdin=bytes(76))
+        self.fails("standard input: has 19 samples, and a window has 20", *raw, stdin=bytes(76))
         self.fails("its bytes are no whole number of samples f32le of 1 channel", *raw, stdin=bytes(403))
         self.network("two.safetensors", channels=2)
         self.fails("no whole number of samples f32le of 2 channels", "-i", "-", "--raw", "f32le:2", "-f", "two.safetensors", *words[2:], stdin=bytes(404))
