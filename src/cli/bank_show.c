@@ -163,8 +163,8 @@ const gconv_command gconv_command_bank_convert = {
         "safetensors, --net says what follows each layer: none, relu, leaky:A, sigmoid, tanh or softmax, dropout,\n"
         "identity and flatten, with /STRIDE, valid, padding:N, pad, dilation:N, groups:N, eps:E, or ROWSxCOLUMNS that\n"
         "a dense layer sees; mean and residual stand alone. BatchNorm is folded into the layer before it.\n\n"
-        "Weights keep their bits. Text holds all that a bank has. .npy does not hold biases. Neither .npy nor safetensors\n"
-        "hold stride, padding, dilation, groups and the names of filters.\n",
+        "Weights keep their bits. Text holds all that a bank has. .npy does not hold biases. Neither .npy nor\n"
+        "safetensors holds stride, padding, dilation, groups and the names of filters.\n",
     .options = convert_options,
     .record_bytes = GCONV_RECORD_BYTES(convert_settings, common),
     .words = GCONV_WORDS_FILES,
