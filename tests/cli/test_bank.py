@@ -154,7 +154,7 @@ class Bank(CommandTest):
         self.usage_error("name a file of banks", "bank", "info")
         self.usage_error("say with -o which picture", "bank", "show", "b.npy")
         self.usage_error("--zoom", "bank", "show", "b.npy", "-o", "x.png", "--zoom", "0")
-        self.usage_error("one bank stands alone", "bank", "convert", "b.npy", "sobel_x", "-o", "x.txt")
+        self.usage_error("name one bank, or several plain filters", "bank", "convert", "b.npy", "sobel_x", "-o", "x.txt")
         self.usage_error("banks are written as text", "bank", "convert", "b.npy", "-o", "x.png")
         self.usage_error("there is no syntax of banks called 'onx'", "bank", "convert", "b.npy", "--format", "onx")
         self.usage_error("for which .npy has no place", "bank", "convert", "w.safetensors:conv1", "-o", "x.npy")

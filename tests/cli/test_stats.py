@@ -113,7 +113,7 @@ class Stats(CommandTest):
         plain, = self.json("a.png")
         self.assertAlmostEqual(plain["channels"][0]["focus"], want.var(), delta=1e-6 * want.var())
         self.gconv("stats", "a.png", "-f", "sobel", "--border", "zero")
-        self.assertIn("behind one", self.gconv("stats", "a.png", "-f", "sobel_x", "-f", "sobel_y", status=2).stderr)
+        self.assertIn("the result of one", self.gconv("stats", "a.png", "-f", "sobel_x", "-f", "sobel_y", status=2).stderr)
 
     def test_csv_table_and_plot(self):
         (self.folder / "p").mkdir()

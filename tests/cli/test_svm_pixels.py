@@ -149,7 +149,7 @@ class SvmPixels(PictureTest):
         self.save("i.png", picture())
         good = mask_of(truth())
         self.save("m.png", good)
-        for says, *words in (("say with --features", "i.png", "m.png"), ("name an image and its mask", "i.png", "--features", "log 1"),
+        for says, *words in (("images need --features", "i.png", "m.png"), ("name an image and its mask", "i.png", "--features", "log 1"),
                              ("name an image and its mask", "i.png", "m.png", "-t", "m.png", "--features", "log 1"),
                              ("there is no feature", "i.png", "m.png", "--features", "blur 1"),
                              ("masks tell classes", "i.png", "m.png", "--features", "log 1", "--type", "epsilon-svr"),

@@ -115,7 +115,7 @@ class Usage(CommandTest):
         here = {"GCONV_MOST_THREADS": ""}
         for words in (self.job(), ["bench", "-f", "sobel_x", "--image", "64x64", "--runs", "1", "-a", "direct"]):
             said = self.gconv(*words, "--threads", "64", env=here).stderr
-            self.assertIn("gconv: --threads 64: 1 is used, as this process may use no more processors", said)
+            self.assertIn("gconv: --threads 64: 1 is used, as affinity or control groups give this process no more processors", said)
             self.assertEqual(said.count("--threads"), 1, said)
             self.assertNotIn("--threads", self.gconv(*words, "--threads", "1", env=here).stderr)
             self.assertNotIn("--threads", self.gconv(*words, env=here).stderr)
