@@ -88,6 +88,11 @@ class Classify(CommandTest):
         self.assertRegex(result.stdout, r"200 numbers: root of the mean squared error [\d.e-]+, R2 (0\.9999|1)")
         rows = np.genfromtxt(self.folder / "p.csv", delimiter=",", names=True)
         np.testing.assert_allclose(rows["output1"], table[:, 2], atol=0.02)
+        np.savetxt(self.folder / "x.csv", table[:, :2], delimiter=",")
+        np.savetxt(self.folder / "y.csv", table[:, :2], delimiter=",")
+        words = ("classify", "n.safetensors", "-i", "x.csv", "-t", "y.csv", "--evaluate")
+        self.usage_error("the network has 1 outputs, and the data 2 targets", *words)
+        self.usage_error("would replace a file that is read", *words, "-o", "y.csv")
 
     def test_libsvm_with_fewer_columns(self):
         (self.folder / "a.libsvm").write_text("1 1:1 3:1\n2 2:1\n" * 20)

@@ -286,6 +286,7 @@ class Pixels(PictureTest):
                             ("name the masks to compare with", ("-o", "o.png", "--evaluate")),
                             ("there is no such file", ("-o", "o.png", "--evaluate", "nothing")), ("one word too many", ("-o", "o.png", "m.png")),
                             ("--json prints what --evaluate finds", ("-o", "o.png", "--json")),
+                            ("these are the masks of --evaluate", ("-o", "m.png", "--evaluate", "m.png")),
                             ("reads the maps of classes again", ("-o", "-", "--evaluate", "m.png"))):
             self.assertIn(says, self.gconv("classify", "n.safetensors", "-i", "i.png", *words, status=2).stderr)
         self.assertIn("m.jpg: jpeg changes the numbers of a mask",

@@ -272,6 +272,8 @@ class Mask(Part):
         words = ("-i", "in", "-f", BLUR, "--mask", "masks/{stem}.png")
         self.usage_error("takes one --mask", *words, "-o", "all.npy")
         self.usage_error("choose another name", *words, "-o", "masks/")
+        self.usage_error("choose another name", "-i", "in/a.png", "-f", BLUR, "--weights", "masks/a.png", "-o", "masks/a.png")
+        self.usage_error("can be read only once", "-i", "-", "-f", BLUR, "--weights", "-", "-o", "o.png")
         self.save("masks/b.png", self.ramp[:44])
         failed = self.gconv(*words, "-o", "new/", status=3)
         self.assertIn("in/b.png: the mask has 60 x 44 pixels", failed.stderr)
@@ -332,6 +334,9 @@ class Mask(Part):
         self.assertNotIn("another version", self.gconv(*words, "same.png").stderr)
         self.save("m.png", self.ramp[:, ::-1].copy())
         self.assertIn("of other filters, options or another version", self.gconv(*words, "m.png").stderr)
+        for flipped in False, True:  # planes count as rows do
+            np.save(self.folder / "m.npy", (self.ramp[:, ::-1] if flipped else self.ramp)[None, None] / np.float32(255))
+            self.assertIn("of other filters, options or another version", self.gconv(*words, "m.npy").stderr)
 
     def test_verified(self):
         self.save("m.png", self.ramp)

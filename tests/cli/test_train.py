@@ -52,6 +52,11 @@ class TrainTest(CommandTest):
 
 
 class Tables(TrainTest):
+    def test_losses_that_differ_in_their_last_bits_are_drawn(self):
+        self.spirals()
+        self.train("--table", "s.csv", "--rate", "1e-30", "--epochs", "20", "--plot", "p.svg")
+        self.assertIn("</svg>", (self.folder / "p.svg").read_text())
+
     def test_spirals(self):
         points, arms = self.spirals()
         result = self.table("--validate", "20%")

@@ -77,6 +77,13 @@ class Volume(helper.CommandTest):
         self.assertIn("takes about", self.gconv("volume", "tall.npy", "-f", "gaussian:sigma=2", "-o", "o.npy", "--memory", "1M",
                                                 status=1).stderr.replace("take about", "takes about"))
 
+    def test_files_that_are_read_stay(self):
+        numpy.save(self.folder / "w.npy", numpy.abs(self.array))
+        for output in "in.npy", "taps.npy", "w.npy":
+            self.usage_error("choose another name", "volume", "in.npy", "-f", "taps.npy", "--weights", "w.npy", "-o", output)
+        self.usage_error("this takes a number of bytes", "volume", "in.npy", "-f", "sobel_x", "-o", "o.npy", "--memory", "much")
+        self.usage_error("strides are whole numbers", "volume", "in.npy", "-f", "sobel_x", "-o", "o.npy", "--stride", "1e10")
+
     def test_the_exact_family_ignores_threads(self):
         for spec in "gaussian:sigma=1.5", "taps.npy":
             self.gconv("volume", "in.npy", "-f", spec, "-o", "a.npy", "--algorithm", "direct", "--threads", "1")
