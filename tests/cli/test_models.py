@@ -186,7 +186,7 @@ class Models(CommandTest):
         for offset, scale in ((106000.0, 32000.0), (0.0, 1e-6), (-5e7, 10.0)):
             _, y = self.prices(offset, scale)
             result = self.gconv("train", "--table", "t.csv", *net, "-o", "n.safetensors")
-            self.assertIn("the network yields numbers in the unit of the targets", result.stderr)
+            self.assertIn("the network yields targets in their own unit", result.stderr)
             self.assertGreater(self.r2("n.safetensors"), 0.85)
             found = [float(v) for v in self.predicted("n.safetensors", "t.csv", key="output1")]
             self.assertLess(np.sqrt(np.mean((found - y) ** 2)), 0.4 * np.std(y))
@@ -196,7 +196,7 @@ class Models(CommandTest):
         self.assertNotIn("unit of the targets", result.stderr)
         result = self.gconv("train", "--table", "t.csv", "--regression", "--net", "dense 4, dense 1 tanh", "--epochs", "1", "-o", "n.safetensors")
         self.assertIn("goes from", result.stderr)
-        self.assertIn("yields numbers from -1 to 1 alone", result.stderr)
+        self.assertIn("only yields numbers from -1 to 1", result.stderr)
 
     def test_targets_of_several_units(self):
         x = rng.normal(size=(300, 2))

@@ -12,13 +12,13 @@ ROOMS = "base image filter bank graph operation conv layer feature data train sv
 
 # Constants of such names that refuse no input: sizes of our own buffers and lists, and what is merely looked at, or left out.
 NO_LIMITS = {
-    "src/base/status.c": {"MOST_KINDS"}, "src/base/sink.c": {"MOST_TRIES"}, "src/image/png.c": {"MOST_CHUNK"}, "src/image/reader.c": {"MOST_SNIFFED"}, "src/image/tiff_reading.h": {"GCONV_TIFF_MOST_PLANES"},
+    "src/base/status.c": {"MOST_KINDS"}, "src/base/sink.c": {"MOST_TRIES"}, "src/base/source.c": {"MOST_NEXT"}, "src/image/png.c": {"MOST_CHUNK"}, "src/image/reader.c": {"MOST_SNIFFED"}, "src/image/tiff_reading.h": {"GCONV_TIFF_MOST_PLANES"},
     "src/image/exr_write.c": {"MOST_CHUNKS"}, "src/image/png_encode.c": {"MOST_MEMORY"}, "src/image/png_deflate.c": {"MOST_MATCHES", "MOST_TOKENS"}, "src/image/png_write.c": {"MOST_BYTES"}, "src/image/png_metadata.c": {"MOST_BYTES"},
     "src/filter/vips.c": {"MAX_DIGITS"}, "src/filter/analysis.c": {"MAX_ANALYSED", "MAX_SWEEPS"}, "src/filter/opencv.c": {"MOST_BYTES"},
     "src/operation/pick.h": {"GCONV_MOST_CANDIDATES"}, "src/conv/problem.c": {"LARGEST_BLOCK"}, "src/conv/plan_execute.c": {"MOST_REACH"},
     "src/conv/losses.c": {"MOST_COMPUTED"}, "src/batch/worth.c": {"MOST_HEADERS"}, "src/batch/cost.c": {"MOST_WRITERS"},
     "src/data/field.c": {"MOST_EXACT_DIGITS"}, "src/data/match.c": {"MOST_SHOWN"}, "src/image/image.c": {"MOST_BYTES"}, "src/base/npy_header.c": {"MOST_DIGITS"},
-    "src/layer/graph_step.c": {"MOST_RESULTS", "LARGEST_MULTIPLE"}, "src/graph/plan.c": {"MOST_FOLDED", "MOST_FOLDED_TOGETHER"}, "src/graph/tiles.c": {"MOST_STRIDE"}, "src/graph/kind_product.c": {"MOST_PANELS"},
+    "src/layer/graph_step.c": {"MOST_RESULTS", "LARGEST_MULTIPLE"}, "src/graph/plan.c": {"MOST_FOLDED", "MOST_FOLDED_TOGETHER"}, "src/graph/tile_reach.c": {"MOST_STRIDE"}, "src/graph/kind_product.c": {"MOST_PANELS"},
     "src/bank/onnx_node.c": {"MOST_TEXT"}, "src/bank/onnx_model.c": {"MOST_ENTRY_BYTES"}, "src/graph/call.c": {"MOST_KNOWN"}, "src/graph/image.c": {"MOST_CHANNELS"}, "src/bank/network_json.c": {"MOST_KINDS"}, "src/bank/network_state_modules.c": {"MOST_DIGITS"}, "src/conv/plan.c": {"MOST_HALF_LEVELS"}, "src/names/search.h": {"GCONV_MOST_KINDS"}, "src/fit/solve.c": {"MOST_STEPS", "LARGEST_CONDITION"}, "src/batch/devices.c": {"MOST_GPUS"}, "src/batch/strips.c": {"MOST_SLOTS"}, "src/batch/cost.h": {"GCONV_MOST_WINDOWS"},
 }
 

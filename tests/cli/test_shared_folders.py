@@ -352,7 +352,7 @@ class Limits(helper.CommandTest):
         self.assertTrue(there)
 
     def test_a_pattern_of_very_many_folders(self):
-        self.usage_error("a pattern with 2000 folders, and 128 is the most", "-i", "*/" * 2000 + "x.png", "-f", "identity", "-o", "out/")
+        self.usage_error("a pattern with 2000 folders, but 128 are the most", "-i", "*/" * 2000 + "x.png", "-f", "identity", "-o", "out/")
         shell = "ulimit -s 128; exec \"$0\" -i '" + "*/" * 128 + "x.png' -f identity -o out/"
         result = subprocess.run(["sh", "-c", shell, helper.GCONV], cwd=self.folder, stderr=subprocess.PIPE, check=False)
         self.assertIn(b"no file matches this pattern", result.stderr)

@@ -322,7 +322,7 @@ class Svm(CommandTest):
         for fragment, *words in (
                 ("-c 0: ", "t.libsvm", "-c", "0", "-o", "m.model"),
                 ("a number above 0", "t.libsvm", "-g", "0", "-o", "m.model"), ("a number above 0", "t.libsvm", "-g", "-1", "-o", "m.model"),
-                ("above 0", "t.libsvm", "-e", "0", "-o", "m.model"), ("say with -o", "t.libsvm"), ("name one table", "-o", "m.model"),
+                ("above 0", "t.libsvm", "-e", "0", "-o", "m.model"), ("name the model with -o", "t.libsvm"), ("name one table", "-o", "m.model"),
                 ("no file \"1\"", "t.libsvm", "-b", "1", "-o", "m.model"), ("no file \"n.model\"", "t.libsvm", "n.model"),
                 ("the class a has 1 case", "few.csv", "-v", "2"), ("the class a has 1 case", "few.csv", "-b", "-o", "m.model"),
                 ("31 folds of 30 cases", "t.libsvm", "-v", "31"), ("no class 9 to weigh", "t.libsvm", "-w", "9:2", "-o", "m.model"),
