@@ -19,7 +19,7 @@ typedef struct middle_images {
 /* Prepares the images between the stages, for whole images, or for some rows of outputs and the input rows they need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
-  *middle = (middle_images){.in = *in, .outputs = plan->after ? NULL : outputs};
+  *middle = (middle_images){.outputs = plan->after ? NULL : outputs};
   GCONV_TRY(gconv_holes_find(plan, in, &middle->holes));
   const gconv_image *from = middle->holes.filled.data ? &middle->holes.filled : in;
   middle->in = *from;
@@ -290,9 +290,9 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
   gconv_status status = gconv_holes_find(plan, in, &holes);
   const gconv_image *from = holes.filled.data ? &holes.filled : in;
   gconv_image convolved = *from;
-  if (status == GCONV_OK && plan->before)
-    status = gconv_run_before(base->device->threads, &plan->options, &plan->convolved, from, &convolved);
   bool made = status == GCONV_OK && plan->before;
+  if (made)
+    status = gconv_run_before(base->device->threads, &plan->options, &plan->convolved, from, &convolved);
   for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
     status = gconv_pass_verify(plan, &plan->passes[i], &convolved, &holes, outputs, tolerance, budget, result);
   if (made)
