@@ -236,7 +236,7 @@ static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_
 static gconv_status execute_rows(void *memory, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                  gconv_timings *timings) {
   const cpu_run *run = memory;
-  double busy_ms;
+  double busy_ms = 0;
   gconv_status status = run_passes(run, in, in_row, outputs, first, first + outputs->height, &busy_ms);
   timings->kernel_ms += busy_ms / threads_of(run);
   return status;
