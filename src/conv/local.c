@@ -170,7 +170,7 @@ static void make_row(void *context, size_t turn, int seat) {
   const size_t height = (size_t)out->height, plane = turn / height;
   const int64_t y = w->first + (int64_t)(turn % height);
   double *room = w->plan->rooms + (size_t)seat * (4 * w->plan->room + 3 * (size_t)w->plan->tile);
-  for (size_t c = 0; c < (in->planar ? 1 : (size_t)in->channels); c++)
+  for (size_t c = 0; c < (in->planar ? 1 : (size_t)out->channels); c++)
     for (int64_t x = 0; x < out->width; x += w->plan->tile)
       if (in->alpha && c + 1 == (size_t)in->channels) /* alpha stays */
         for (int64_t i = x; i < x + w->plan->tile && i < out->width; i++) {
@@ -316,6 +316,8 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   gconv_image *out = base->outputs;
   *out = gconv_header_of(like);
   out->type = gconv_filter_output_type(o, like->type);
+  out->alpha = like->alpha && o->alpha != GCONV_ALPHA_DROP;
+  out->channels -= like->alpha - out->alpha;
   out->height = (like->height - 1) / o->stride_y + 1;
   out->width = (like->width - 1) / o->stride_x + 1;
   plan->of = l;

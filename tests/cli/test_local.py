@@ -56,6 +56,8 @@ class Local(CommandTest):
         self.gconv("-i", "a.png", "-f", "std:size=5", "-o", "s.png", "--verify")
         made = self.pixels("s.png")
         np.testing.assert_array_equal(made[..., 3], photo[..., 3])
+        self.gconv("-i", "a.png", "-f", "std:size=5", "--alpha", "drop", "-o", "d.png", "--verify")
+        np.testing.assert_array_equal(self.pixels("d.png"), made[..., :3])
         for c in range(3):
             np.testing.assert_allclose(made[..., c], np.rint(expected("std", photo[..., c], 5, 5, "normalize")), atol=0)
         self.gconv("-i", "a.png", "-f", "variance:size=3", "-o", "v.npy", "--depth", "float", "--alpha", "drop")
