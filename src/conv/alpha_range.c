@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Applies the ranges abs and signed to images whose alpha is filtered: colours are mapped, alpha is not. The convolution
- * yields responses in levels of the input, without an epilogue. The usual epilogue (kernels/pixel.h) follows here. So
- * colours have the bits that they have without alpha. */
+ * yields responses in levels of the input, without an epilogue. This file then applies the usual epilogue
+ * (kernels/pixel.h). So colours have the bits that they have without alpha. */
 #include "conv/plan.h"
 
 bool gconv_range_parts_alpha(const gconv_image *like, const gconv_options *options, size_t filters) {

@@ -45,7 +45,7 @@ static void print_shapes(FILE *text, const gconv_filter_plan *plan) {
   fprintf(text, "input  %d x %d x %d x %d %s (frames, channels, height, width)\n", in->frames, in->channels, in->height,
           in->width, gconv_type_name(in->type));
   if (plan->before)
-    fprintf(text, "  first turned into %d channels of %s%s%s on the host\n", plan->convolved.channels,
+    fprintf(text, "  first converted to %d channels of %s%s%s on the host\n", plan->convolved.channels,
             gconv_type_name(plan->convolved.type),
             plan->options.linear ? ", linear light"
             : plan->options.mix  ? ", mixed"
@@ -54,7 +54,7 @@ static void print_shapes(FILE *text, const gconv_filter_plan *plan) {
   fprintf(text, "output %d x %d x %d x %d %s, %zu of them\n", out->frames, out->channels, out->height, out->width,
           gconv_type_name(out->type), plan->base.output_count);
   fprintf(text, "%s, border %s, stride %d,%d, dilation %d,%d, combine %s%s\n",
-          plan->options.flip ? "convolution (filters turned by 180 degrees)" : "correlation",
+          plan->options.flip ? "convolution (filters rotated by 180 degrees)" : "correlation",
           gconv_border_name(problem->border), problem->stride_y, problem->stride_x, problem->dilation_y, problem->dilation_x,
           gconv_combine_name(problem->epilogue.combine), problem->keep_alpha ? ", alpha kept" : "");
 }

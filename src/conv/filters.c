@@ -36,7 +36,7 @@ static int32_t larger(int32_t a, int32_t b) {
   return a > b ? a : b;
 }
 
-/* Puts a filter into a larger frame, so that its anchor is at the given place. The places around it are no taps. */
+/* Puts a filter into a larger frame, so that its anchor is at the given place. The places around the filter are no taps. */
 static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t columns, int32_t anchor_row,
                                  int32_t anchor_column) {
   const size_t count = (size_t)rows * (size_t)columns; /* at most MOST_FRAMED_TAPS */
@@ -57,8 +57,7 @@ static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t col
   return GCONV_OK;
 }
 
-/* The most taps that filters may have together when they get one frame. For a column of 20000 taps and a row of 20000, it
- * would take 3.2 GB. */
+/* The most taps that filters may have together in one frame. A column and a row of 20000 taps each would take 3.2 GB. */
 enum { MOST_FRAMED_TAPS = 1 << 24 };
 
 static gconv_status check_frame(const gconv_filters *filters, int64_t rows, int64_t columns) {
@@ -72,7 +71,7 @@ static gconv_status check_frame(const gconv_filters *filters, int64_t rows, int6
       filters->count, (long long)rows, (long long)columns, MOST_FRAMED_TAPS);
 }
 
-/* Gives all filters one frame, with one place for the anchor: the smallest that holds each filter. */
+/* Gives all filters one size and one anchor: the smallest frame that holds each filter. */
 static gconv_status align_filters(gconv_filters *filters) {
   int32_t above = 0, below = 0, before = 0, behind = 0;
   for (size_t k = 0; k < filters->count; k++) {

@@ -77,7 +77,7 @@ static triple triple_at(double *memory, size_t length) {
   return (triple){memory, memory + length, memory + 2 * length};
 }
 
-enum { PLACES = 16 }; /* sums that are made at a time */
+enum { PLACES = 16 }; /* sums that are computed at a time */
 
 static triple below_of(const gconv_hole_summer *s, double *workspace) {
   return triple_at(workspace, s->extent + PLACES * (size_t)s->pass->problem.stride_x);

@@ -19,8 +19,8 @@ typedef struct gconv_hole_summer {
   int32_t in_row;
   int32_t *columns; /* owned, [extent]: for each column below the taps, the column of the image, or GCONV_OUTSIDE */
   size_t extent;
-  float *factors; /* owned, [filters][rows + columns]: a column and a row whose product is the filter; NULL: not all filters
-                     are products */
+  float *factors; /* owned, [filters][rows + columns]: a column and a row whose product is the filter; NULL: some filter is
+                     no such product */
   double *ends;   /* owned, [filters][2]: the sum of all taps; 1 if they have one sign, else 0 */
 } gconv_hole_summer;
 

@@ -340,10 +340,10 @@ gconv_status gconv_holes_mend(const gconv_filter_plan *plan, gconv_holes *holes,
 /* ---- No data in results ---------------------------------------------------------------------------------------------- */
 
 typedef struct setting {
-  const gconv_image *like, *out; /* its header has the number that stands for no data */
+  const gconv_image *like, *out; /* `like` has the number that stands for no data */
   const uint8_t *results;        /* marks of results that are no data; NULL: there are none */
   uint8_t *rows;                 /* marks of a row for each thread */
-  uint64_t chances;              /* changed atomically */
+  uint64_t chances;              /* results that equal no data by chance; changed atomically */
 } setting;
 
 static void set_row(void *context, size_t turn, int number) {

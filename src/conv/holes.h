@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Samples of no data in images that plain filters convolve (gconv_image.nodata). They take part in no sum:
+ * Samples of no data in images that plain filters convolve (gconv_image.nodata). No sum contains them:
  *
  *  - If the sample below the anchor is no data, the result is no data.
  *  - If all taps of a filter have one sign (a mean, a Gaussian), the other samples get more weight: their sum is multiplied
  *    by the sum of all taps, and divided by the sum of the taps that lie on data.
  *  - If a filter has taps of both signs (a derivative, a sharpener), the result is no data, as the sum of the other samples
  *    means nothing.
- *  - Taps of 0 do not count, and samples outside of the image are what the border says.
+ *  - Taps of 0 do not count, and samples outside of the image follow the border.
  *
  * The algorithms get 0 in place of these samples. Results with such a sample under their taps are computed once more, in
  * float64 on the host, by verify.c. So these results do not depend on the device and the algorithm. All other results have

@@ -2,9 +2,10 @@
 /*
  * Local statistics: variance, standard deviation and contrast of the samples in a window around each pixel.
  *
- * The variance of n samples is (sum d^2 - (sum d)^2 / n) / n for d = x - c and any c. With c far from the samples the
- * difference cancels digits: so c is a sample nearby, the same for a tile of a row, and sums are float64, of columns of the
- * window first, then of these. Each row is computed anew: sums that slide would keep errors of bright stars they have left.
+ * The variance of n samples is (sum d^2 - (sum d)^2 / n) / n for d = x - c and any c. If c is far from the samples, the
+ * difference loses digits. So c is a sample nearby, the same for a tile of a row. Sums are float64: first down the columns
+ * of a window, then along them. Each row is computed anew, because running sums would keep the rounding errors of bright
+ * stars that have left the window.
  */
 #include "base/arguments.h"
 #include "base/clock.h"
@@ -33,11 +34,11 @@ typedef struct local {
 typedef struct local_plan {
   gconv_plan base;
   const local *of;
-  gconv_image source; /* header of the input, with the number for no data that the user gives */
+  gconv_image source; /* header of the input, with the user's number for no data */
   gconv_epilogue epilogue;
-  double unit;   /* by which statistics are multiplied before the epilogue */
+  double unit;   /* statistics are multiplied by it before the epilogue */
   size_t room;   /* columns under a tile */
-  double *rooms; /* owned, for each seat: [4][room], [3][tile] */
+  double *rooms; /* owned; for each thread: [4][room], [3][tile] */
   int32_t tile;  /* results of a tile */
 } local_plan;
 
@@ -60,7 +61,7 @@ static double sample_of(const gconv_image *in, const uint8_t *row, size_t i) {
                                  : (double)((const float *)(const void *)row)[i];
 }
 
-/* Returns alpha under a result, in levels of results. It is never no data. */
+/* Returns the alpha of the pixel under a result, in levels of results. Alpha is never no data. */
 static double find_alpha(const work *w, size_t frame, int64_t y, int64_t x) {
   const gconv_image *in = w->in;
   const gconv_options *o = &w->plan->of->options;
@@ -70,7 +71,7 @@ static double find_alpha(const work *w, size_t frame, int64_t y, int64_t x) {
   return sample_of(in, row, ((size_t)(x * o->stride_x) + 1) * channels - 1) * (double)w->plan->epilogue.alpha_scale;
 }
 
-/* Loads samples of a channel, from column x on: levels in float64; NaN if they are left out. */
+/* Loads `count` samples of a channel as float64, from column x on. Samples that are left out become NaN. */
 static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int64_t x, size_t count, double *to) {
   const local *l = w->plan->of;
   const gconv_image *in = w->in, *source = &w->plan->source;
@@ -93,7 +94,7 @@ static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int
     const size_t i = (size_t)at_x * step + channel;
     const double v = sample_of(in, row, i);
     const bool is_none = source->has_nodata && (v == none || (isnan(v) && isnan(none)));
-    to[k] = is_none || (!keeps && !isfinite(v)) ? (double)NAN : isnan(v) ? INFINITY : v; /* infinity spreads as NaN */
+    to[k] = is_none || (!keeps && !isfinite(v)) ? (double)NAN : isnan(v) ? INFINITY : v; /* sums of an infinity become NaN */
   }
 }
 
@@ -117,7 +118,8 @@ GCONV_VECTOR_LOOP(add_columns, (const double *of, size_t columns, size_t stride,
       to[i] += of[i * stride + s];
 }
 
-/* Returns a statistic of n samples of these sums of x - c, in levels; x is the sample in the middle. */
+/* Returns the statistic of n samples, from `sum`, their sum of v - c, and `squares`, their sum of (v - c)^2. x is v - c of
+ * the sample in the middle. */
 static double find_statistic(gconv_statistic statistic, double n, double sum, double squares, double x) {
   const double mean = sum / n, variance = (squares - sum * mean) / n;
   const double std = variance > 0 ? sqrt(variance) : variance - variance; /* NaN stays */
@@ -172,7 +174,7 @@ static void make_row(void *context, size_t turn, int seat) {
   double *room = w->plan->rooms + (size_t)seat * (4 * w->plan->room + 3 * (size_t)w->plan->tile);
   for (size_t c = 0; c < (in->planar ? 1 : (size_t)out->channels); c++)
     for (int64_t x = 0; x < out->width; x += w->plan->tile)
-      if (in->alpha && c + 1 == (size_t)in->channels) /* alpha stays */
+      if (in->alpha && c + 1 == (size_t)in->channels) /* alpha is copied */
         for (int64_t i = x; i < x + w->plan->tile && i < out->width; i++) {
           uint8_t *row = (uint8_t *)out->data + plane * out->plane_bytes + (size_t)(y - w->first) * out->row_bytes;
           gconv_store_sample(out->type, (float)find_alpha(w, plane, y, i), row, (size_t)i * (size_t)out->channels + c);
@@ -224,7 +226,7 @@ static void explain(const gconv_plan *base, FILE *text) {
   fprintf(text, "%s of %d x %d samples, of sums in float64\n", gconv_statistic_name(l->statistic), l->rows, l->columns);
 }
 
-/* By the definition: the mean first, then the squares of differences. */
+/* Computes a result by the definition: the mean first, then the squares of differences. */
 static gconv_expectation expect(const void *context, const gconv_sample_place *at, double got) {
   const work *w = context;
   const local *l = w->plan->of;
@@ -334,7 +336,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
                : l->statistic == GCONV_VARIANCE && out->type == GCONV_F32 ? 1 / white
                                                                           : 1;
   plan->tile = l->columns > TILE ? l->columns : TILE;
-  plan->tile = plan->tile < out->width ? plan->tile : out->width; /* so strides stay inside the image */
+  plan->tile = plan->tile < out->width ? plan->tile : out->width; /* keeps `room` small if strides are large */
   plan->room = ((size_t)plan->tile - 1) * (size_t)o->stride_x + (size_t)l->columns;
   base->output_count = 1;
   gconv_plan_describe(base, "direct", "fp64");
@@ -376,17 +378,18 @@ gconv_status gconv_operation_local(gconv_statistic statistic, int32_t rows, int3
   GCONV_TRY(gconv_options_check(&o));
   if (o.weights || o.gray || o.linear || o.mix || o.padding != GCONV_PADDING_SAME || o.dilation_y > 1 || o.dilation_x > 1 ||
       o.range > GCONV_RANGE_SIGNED || o.alpha == GCONV_ALPHA_FILTER || o.nan == GCONV_NAN_ZERO)
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: of samples as they are stored, without weights, dilation, other paddings than same, other ranges "
-                      "than clamp, abs and signed, and alpha that is filtered",
-                      names[statistic]);
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "%s is for samples as they are stored: it takes no weights, no dilation, no padding but same, no range "
+        "but clamp, abs and signed, and no alpha that is filtered",
+        names[statistic]);
   if (o.combine != GCONV_COMBINE_NONE)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: has one result, which is not combined: leave out --combine", names[statistic]);
+    return gconv_fail(GCONV_UNSUPPORTED, "%s has one result, which is not combined: leave out --combine", names[statistic]);
   if (o.least_weight != gconv_options_default().least_weight)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: takes any share of the samples: leave out --least-weight", names[statistic]);
+    return gconv_fail(GCONV_UNSUPPORTED, "%s takes any share of the samples: leave out --least-weight", names[statistic]);
   if (strcmp(o.algorithm, "auto") != 0 && strcmp(o.algorithm, "direct") != 0)
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: has the algorithm direct alone, and not %.40s: leave out --algorithm, or give it "
+                      "%s has only the algorithm direct, and not %.40s: leave out --algorithm, or give it "
                       "to the stage that it is for, before its --then",
                       names[statistic], o.algorithm);
   GCONV_NEW(l, 1, "no memory for an operation");

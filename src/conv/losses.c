@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-/* ROW_WORK: multiply-adds for a row of places; ALL_WORK: for all rows of an output. They take well below 1 ms, except for
- * filters of thousands of taps. In a row, at most MOST_COMPUTED responses are computed for black places, and at most
- * MOST_COMPUTED for white places. */
+/* The most multiply-adds for a row of places, and for all rows of an output. They take well below 1 ms, except for filters
+ * of thousands of taps. In a row, at most MOST_COMPUTED responses are computed for black places, and as many for white
+ * places. */
 enum { ROW_WORK = 4096, ALL_WORK = 1 << 18, MOST_COMPUTED = 16 };
 
 /* A row of places in an output. */

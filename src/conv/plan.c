@@ -53,7 +53,7 @@ static gconv_status prepare_weights(gconv_pass *pass) {
   return pass->algorithm->prepare ? pass->algorithm->prepare(problem, pass->weights, pass->weights + plain) : GCONV_OK;
 }
 
-/* Returns by which factor the error of combined responses may exceed the error of one response. */
+/* Returns the factor by which the error of combined responses may exceed the error of one response. */
 static double combined_errors(const gconv_problem *problem) {
   gconv_combine combine = problem->epilogue.combine;
   return combine == GCONV_COMBINE_SUM ? problem->filters : combine == GCONV_COMBINE_MAGNITUDE ? sqrt(problem->filters) : 1;
@@ -90,8 +90,8 @@ static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filte
   if (plan->filters->count > 1 && count == 1)
     gconv_print(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
   if (problem->rows < filters->rows || problem->columns < filters->columns)
-    fprintf(reasons, "  of %d x %d taps, %d x %d count: others meet zeros beyond the image, or are none\n", filters->rows,
-            filters->columns, problem->rows, problem->columns);
+    fprintf(reasons, "  of %d x %d taps, %d x %d are used: the rest lie on zeros outside the image, or are no taps\n",
+            filters->rows, filters->columns, problem->rows, problem->columns);
   GCONV_TRY(gconv_choose(problem, plan->base.device, &plan->options, reasons, &pass->algorithm));
   pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
   pass->first_output = plan->base.output_count;
@@ -202,22 +202,22 @@ static gconv_status decide(gconv_filter_plan *plan) {
  * a warning. */
 static const double MOST_HALF_LEVELS = 8;
 
-/* Writes a bound as text: "3.5 levels of u8", or, for floats, "0.001 of the largest there can be". */
-static void tell_bound(const gconv_filter_plan *plan, double half_levels, char text[64]) {
+/* Writes a bound as text: "3.5 levels of u8", or, for floats, "0.001 of the largest possible". */
+static void write_bound(const gconv_filter_plan *plan, double half_levels, char text[64]) {
   gconv_type type = plan->options.output_type;
   if (type == GCONV_F32)
-    snprintf(text, 64, "%.3g of the largest there can be", half_levels * 0x1p-14);
+    snprintf(text, 64, "%.3g of the largest possible", half_levels * 0x1p-14);
   else
     snprintf(text, 64, "%.3g levels of %s", half_levels / 2, gconv_type_name(type));
 }
 
-/* Warns if the user named an algorithm that does not leave out places that are no taps. */
+/* Warns if the user named an algorithm that multiplies by 0 at places that are no taps. */
 static void warn_of_marks(const gconv_pass *pass) {
   if (!gconv_leaves_out_marks(pass->algorithm, &pass->problem))
     gconv_warn_once(
         "places that are no taps",
-        "the algorithm %s takes places that are no taps for taps of 0: where a sample there is NaN or infinite, so is "
-        "the result",
+        "the algorithm %s treats places that are no taps as taps of 0: if a sample there is NaN or infinite, the "
+        "result is NaN",
         pass->algorithm->info.name);
 }
 
@@ -230,16 +230,16 @@ static gconv_status check_rounding(const gconv_filter_plan *plan, gconv_plan_ext
     char bound[64];
     if (extent == GCONV_PLAN_WHOLE)
       warn_of_marks(pass);
-    tell_bound(plan, half_levels, bound);
+    write_bound(plan, half_levels, bound);
     if (half_levels > MOST_HALF_LEVELS && is_auto)
       return gconv_fail(GCONV_UNSUPPORTED,
                         "rounding may make results of a filter of %d x %d taps wrong by up to %s: no algorithm that may be "
-                        "taken does better; name one, such as %s, to have such results",
+                        "taken does better; name an algorithm, such as %s, to accept such results",
                         problem->rows, problem->columns, bound, pass->algorithm->info.name);
     if (half_levels > 1 && extent == GCONV_PLAN_WHOLE)
       gconv_warn_once("rounding",
                       "rounding of the algorithm %s may make results of a filter of %d x %d taps wrong by up to %s: the "
-                      "algorithm auto takes one that does better, if any does",
+                      "algorithm auto takes a more accurate one, if there is one",
                       pass->algorithm->info.name, problem->rows, problem->columns, bound);
   }
   return GCONV_OK;

@@ -13,8 +13,8 @@ typedef struct gconv_filter_plan {
   gconv_options options; /* the user's options, with output_type set; the operation owns the names and the filters */
   const gconv_filters *filters;
   gconv_image convolved; /* header of the image that is convolved: the input, or what the stage before makes of it */
-  bool before, after;    /* whether there is a stage before the convolution, and one after it */
-  bool parts_alpha;      /* whether alpha_range.c is the stage after */
+  bool before, after;    /* the convolution has a stage before it, and one after it */
+  bool parts_alpha;      /* alpha_range.c is the stage after */
   gconv_pass *passes;
   size_t pass_count;
   gconv_image *raw_outputs;       /* headers of the convolution's outputs, which may have another type than the plan's */

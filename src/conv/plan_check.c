@@ -52,9 +52,9 @@ static gconv_status check_border(const gconv_image *like, const gconv_options *o
   return GCONV_OK;
 }
 
-/* A constant border has its number in each colour and in alpha. The option alpha premultiply divides colours by alpha.
- * Linear light changes colours by a curve, but not alpha. Two constants keep their colour all the same: 0, transparent
- * black, and 1, opaque white. Refuses other constants if their colour would change. */
+/* Refuses a constant border whose colour would change. All channels of the border have the same number, alpha included. The
+ * option alpha premultiply divides colours by alpha, and linear light applies a curve to colours alone. Only two constants
+ * keep their colour: 0, transparent black, and 1, opaque white. */
 static gconv_status check_border_of_alpha(const gconv_image *like, const gconv_options *options) {
   double value = options->border_value;
   bool alpha = like->alpha && !like->planar && options->alpha != GCONV_ALPHA_DROP;
@@ -92,8 +92,8 @@ static gconv_status check_i16(const gconv_image *like, const gconv_options *opti
                             what);
 }
 
-/* Refuses an offset that makes integer results white everywhere, or black, whatever the image is. Such an offset was
- * probably meant in levels. */
+/* Refuses an offset that makes integer results all white or all black, whatever the image is. The user probably meant
+ * levels. */
 static gconv_status check_offset(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
   bool integers = like->type != GCONV_F32 && gconv_filter_output_type(options, like->type) <= GCONV_U16;
   if (!integers || options->combine != GCONV_COMBINE_NONE || options->range != GCONV_RANGE_CLAMP ||

@@ -7,11 +7,11 @@
 #include "kernels/border.h"
 #include "operation/stages.h"
 
-/* The images between the stages: the convolved image, and the raw outputs. Without a stage, they are the caller's images. */
+/* The images between the stages: the image that is convolved, and the raw outputs. Without stages, both are the caller's. */
 typedef struct middle_images {
   gconv_image in;
   gconv_image *outputs;
-  bool watched;          /* `in` has the pixels from which the outputs are made */
+  bool watched;          /* `in` has the pixels from which the outputs were made: losses can be estimated */
   int32_t in_row, first; /* the row of the image with which `in` begins; the row with which outputs begin */
   gconv_holes holes;     /* samples of no data of the input */
 } middle_images;
@@ -44,8 +44,8 @@ static gconv_status begin_middle(const gconv_filter_plan *plan, const gconv_imag
   return status;
 }
 
-/* Runs the stage after, if `status`, the outcome so far, is no failure. Frees the images between the stages. Outputs get the
- * metadata of `in`, unless it is NULL, as for rows. */
+/* Runs the stage after the convolution, unless `status` says that something failed. Frees the images between the stages.
+ * Outputs get the metadata of `in`, unless it is NULL, as for rows. */
 static gconv_status end_middle(const gconv_filter_plan *plan, gconv_status status, const gconv_image *in,
                                middle_images *middle, gconv_image *outputs, gconv_timings *timings) {
   double start = gconv_now_ms();
@@ -86,7 +86,7 @@ static gconv_status execute(gconv_plan *base, const gconv_plan_input *input, gco
     status = plan->run_type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
   else if (status == GCONV_OK)
     status = plan->run_type->execute(plan->run, &middle.in, middle.outputs, timings);
-  if (status == GCONV_OK && !input->jpeg) /* the pixels of a JPEG are not here */
+  if (status == GCONV_OK && !input->jpeg) /* the pixels of a JPEG are on the device only */
     middle.watched = true;
   return end_middle(plan, status, input->image, &middle, outputs, timings);
 }
@@ -126,7 +126,7 @@ static gconv_status check_jpeg(const gconv_plan *base, const gconv_image *header
   return GCONV_OK;
 }
 
-/* Returns whether results need no work on the host, and their rows fit into a slab. */
+/* Returns whether results need no work on the host, and their rows fit into a slab (device/transfer_cuda.h). */
 static bool can_come_in_parts(const gconv_filter_plan *plan) {
   const size_t most = (size_t)1 << 19; /* bytes of a row */
   for (size_t i = 0; i < plan->base.output_count; i++) {
@@ -176,7 +176,7 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
 
 /* ---- Which rows ---- */
 
-/* For filters that reach over more rows, a window of the input saves too little. */
+/* The most rows under a filter of which bands are made: for more rows, a window of the input saves too little. */
 enum { MOST_REACH = 1 << 16 };
 
 static int32_t row_step(const gconv_plan *base) {
@@ -211,7 +211,7 @@ static void include_row(int64_t row, int32_t *begin, int32_t *end) {
 /* Adds the rows of the image that the border uses for rows first .. last, which are all above the image or all below. */
 static void include_outside(const gconv_problem *problem, int64_t first, int64_t last, int32_t *begin, int32_t *end) {
   int64_t height = problem->height;
-  for (int64_t y = first; y <= last && y < first + 2 * height; y++) { /* beyond that, borders repeat themselves */
+  for (int64_t y = first; y <= last && y < first + 2 * height; y++) { /* borders repeat after 2 * height rows */
     int64_t row = gconv_border_index(problem->border, y, height);
     if (row != GCONV_OUTSIDE)
       include_row(row, begin, end);
@@ -239,7 +239,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
   for (size_t i = 0; i < plan->pass_count; i++) {
     const gconv_pass *pass = &plan->passes[i];
     int64_t step = pass->algorithm->row_step ? pass->algorithm->row_step(&pass->problem) : 1;
-    int64_t beyond = ((int64_t)first + count + step - 1) / step * step; /* tiles are made whole */
+    int64_t beyond = ((int64_t)first + count + step - 1) / step * step; /* the last tile computes all its rows */
     include_problem(&pass->problem, first, beyond - 1, begin, end);
   }
   if (*begin >= *end) /* only the border's constant is read: any row will do */
@@ -248,8 +248,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
 
 /* ---- The table ---- */
 
-/* Returns the bytes of weights. If an algorithm prepares weights, both are in new memory, beside the old memory for a
- * while. */
+/* Returns the bytes of weights. prepare_weights() copies them to new memory, before it frees the old memory. */
 static double weight_bytes(const gconv_pass *pass) {
   size_t prepared = pass->algorithm->prepared_floats ? pass->algorithm->prepared_floats(&pass->problem) : 0;
   return ((double)gconv_weight_floats(&pass->problem) * (prepared > 0 ? 2 : 1) + (double)prepared) * sizeof(float);

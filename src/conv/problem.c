@@ -5,7 +5,7 @@
 #include "conv/plan.h"
 
 /* Limits of sizes along one axis. They keep sums and products of a few sizes within 64 bits. Explicit padding may be at most
- * MOST_PADDING times the span of image and filter: outputs that only see padding are all alike. */
+ * MOST_PADDING times the span of image and filter, because outputs that only see padding are all equal. */
 enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
 
 /* The most threads that a block has on any GPU. */
@@ -65,7 +65,7 @@ bool gconv_wants_weights(const gconv_options *options) {
 static gconv_status check_weights(const gconv_options *options) {
   GCONV_TRY(gconv_check_value("nan", options->nan, GCONV_NAN_KEEP, GCONV_NAN_ZERO));
   if (!(options->least_weight >= 0 && options->least_weight <= 1))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the least share of weights is from 0 to 1, and here it is %g",
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the least share of weights must be from 0 to 1, and is %g",
                       options->least_weight);
   if (!gconv_wants_weights(options))
     return GCONV_OK;
@@ -79,8 +79,8 @@ static gconv_status check_weights(const gconv_options *options) {
                                                                                : NULL;
   return what ? gconv_fail(
                     GCONV_BAD_ARGUMENT,
-                    "missing samples, weights, the border normalize and std, variance, contrast are for samples as stored, "
-                    "without %s: make it in a run of its own",
+                    "missing samples, weights, the border normalize and std, variance, contrast work on samples as they "
+                    "are stored, and not with %s: apply that in a run of its own",
                     what)
               : GCONV_OK;
 }
@@ -163,8 +163,7 @@ static span find_span(int32_t size, int32_t outputs, int32_t stride, int32_t dil
                       int32_t taps) {
   int64_t anchor = dilated_anchor / dilation, least = pad - (int64_t)(outputs - 1) * stride; /* bounds of tap * dilation */
   int64_t first = least <= 0 ? 0 : (least + dilation - 1) / dilation, last = ((int64_t)size - 1 + pad) / dilation;
-  first =
-      first < pad / dilation ? first : pad / dilation; /* a first tap below the first row would need a negative padding */
+  first = first < pad / dilation ? first : pad / dilation; /* so that the padding does not become negative */
   first = first < anchor ? first : anchor;
   last = last > anchor ? last : anchor;
   last = last < taps - 1 ? last : taps - 1;
@@ -209,8 +208,8 @@ static bool is_rim(const gconv_filter *filters, size_t count, bool flip, const s
   for (size_t k = 0; k < count; k++) {
     const gconv_filter *f = &filters[k];
     const int64_t last = (int64_t)f->rows * f->columns - 1;
-    int64_t row = side == 0 ? down->first : side == 1 ? down->first + down->count - 1 : down->first;
-    int64_t column = side == 2 ? across->first : side == 3 ? across->first + across->count - 1 : across->first;
+    int64_t row = side == 1 ? down->first + down->count - 1 : down->first;
+    int64_t column = side == 3 ? across->first + across->count - 1 : across->first;
     int64_t tap = row * f->columns + column, step = side < 2 ? 1 : f->columns;
     if (!is_line_of_marks(f->taps + (flip ? last - tap : tap), side < 2 ? across->count : down->count, flip ? -step : step))
       return false;

@@ -8,8 +8,8 @@
 
 GCONV_C_BEGIN
 
-/* One problem of a plan and how it is solved. A plan has one pass for all its filters. If filters of different sizes have
- * outputs of their own, each filter has a pass. */
+/* A problem of a plan, and the algorithm that solves it. Usually one pass has all filters of the plan. If filters of
+ * different sizes have outputs of their own, each filter has a pass. */
 typedef struct gconv_pass {
   gconv_problem problem;
   float *weights; /* owned by the plan */
@@ -20,8 +20,9 @@ typedef struct gconv_pass {
 } gconv_pass;
 
 typedef struct gconv_run_type {
-  /* Takes the memory that executing the passes will need. release() frees *run. `outputs` are headers of the outputs of all
-   * passes, which execute() will write. GCONV_NO_MEMORY comes with a text: how much memory there is, and is needed. */
+  /* Allocates the memory that execute() will need. release() frees *run. `outputs` are headers of the outputs of all
+   * passes, which execute() will write. The text of GCONV_NO_MEMORY says how much memory there is, and how
+   * much is needed. */
   gconv_status (*prepare)(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
                           void **run);
   /* Convolves `in` into outputs, images in host memory whose pixels are allocated. Adds to upload_ms, kernel_ms and
@@ -29,7 +30,7 @@ typedef struct gconv_run_type {
   gconv_status (*execute)(void *run, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
   void (*release)(void *run);
 
-  /* Does gconv_plan_measure() for the work of the device. `outputs` have pixels, and get the results. */
+  /* Implements gconv_plan_measure(), for the work of the device alone. `outputs` have pixels, and get the results. */
   gconv_status (*measure)(void *run, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
 
   /* Makes the output rows that `outputs` have, from row `first` on. `in` begins with row in_row. `first` is
@@ -37,14 +38,14 @@ typedef struct gconv_run_type {
   gconv_status (*execute_rows)(void *run, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                gconv_timings *timings);
 
-  /* Does gconv_plan_execute_jpeg(), by the device's decoder, which was started. NULL: this kind of device has no decoder. */
+  /* Implements gconv_plan_execute_jpeg() by the device's decoder, which must have been started. NULL: this kind of device
+   * has no decoder. */
   gconv_status (*execute_jpeg)(void *run, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings);
-  /* Does gconv_plan_execute_parts() for results that can come in parts: from the image `in`, or, if `jpeg` is not NULL, from
-   * that JPEG. NULL: no results come in parts. */
+  /* Implements gconv_plan_execute_parts(): from the image `in`, or, if `jpeg` is not NULL, from that JPEG. NULL: no results
+   * come in parts. */
   gconv_status (*execute_parts)(void *run, const gconv_image *in, const void *jpeg, size_t size, const gconv_taker *taker,
                                 gconv_timings *timings);
-  /* held_bytes() and png_bytes() do gconv_plan_held_bytes() and, for results like `output`, gconv_plan_png_bytes(), or are
-   * NULL. */
+  /* Implement gconv_plan_held_bytes() and, for results like `output`, gconv_plan_png_bytes(). Each may be NULL. */
   size_t (*held_bytes)(const void *run);
   size_t (*png_bytes)(const gconv_image *output);
   /* Does what execute() does, from and to memory of the device, on a stream of the caller. NULL: the device uses host

@@ -14,7 +14,7 @@ enum { THREAD_GAP = 512 << 10 };
 /* The memory for executing the passes of a plan. */
 typedef struct cpu_run {
   gconv_threads *threads;
-  bool alone;                   /* the caller's thread does the work, as to share it would take longer */
+  bool alone;                   /* the caller's thread does all work, because sharing it would take longer */
   const gconv_machine *machine; /* of one thread */
   const gconv_pass *passes;
   size_t count;
@@ -24,7 +24,7 @@ typedef struct cpu_run {
   size_t held_bytes;      /* of workspaces, targets and weights */
 } cpu_run;
 
-/* Whether one thread does the passes in less time than it takes to wake another one and to wait for it. */
+/* Returns whether one thread executes the passes in less time than it takes to wake another thread and wait for it. */
 static bool is_short(const cpu_run *run) {
   const double most_ms = 0.02;
   double ms = 0;
@@ -48,7 +48,7 @@ static void release(void *memory) {
 
 static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
                             void **result) {
-  (void)outputs; /* they are written in place */
+  (void)outputs; /* strips write them directly */
   cpu_run *run;
   GCONV_NEW(run, 1, "no memory for a plan");
   run->threads = device->threads;
@@ -114,8 +114,8 @@ static void note_failure(execution_state *p, gconv_status status) {
   atomic_compare_exchange_strong(&p->failure, &none, (int)status);
 }
 
-/* Counts a strip, and tells a caller who watches. */
-static void tell_of_strip(const strip_job *strips) {
+/* Counts a strip as done, and reports the progress to a caller who watches. */
+static void report_strip(const strip_job *strips) {
   execution_state *p = strips->state;
   const double part = (double)(1 + atomic_fetch_add(&p->strips, 1)) / (double)strips->turns;
   gconv_control_step("filtering", ((double)p->pass + part) / (double)strips->run->count);
@@ -149,12 +149,12 @@ static void execute_strip(void *context, size_t turn, int thread) {
   if (status != GCONV_OK)
     note_failure(state, status);
   if (state->control)
-    tell_of_strip(strips);
+    report_strip(strips);
 }
 
-/* Returns the rows of a strip, of `count` output rows. There are about four strips a thread, the same number for each
- * thread. But strips are so high that the further rows under the filter, which a strip loads again, are few beside its own
- * rows. */
+/* Returns the rows of a strip, of `count` output rows. There are about four strips for each thread.
+ * But strips are at least four times as high as the filter, because a strip loads the further rows under the filter again.
+ */
 static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
   const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
   const int64_t most = (wanted + planes - 1) / planes;
@@ -166,7 +166,7 @@ static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threa
   return (int32_t)((count + strips - 1) / strips);
 }
 
-/* Returns the rows of a strip for a caller who can stop the work, of `rows` as strip_rows() has them: fewer if a thread
+/* Returns the rows of a strip for a caller who can stop the work: `rows`, the result of strip_rows(), or fewer if a thread
  * would work on them for long. */
 static int32_t stoppable_rows(const cpu_run *run, const gconv_pass *pass, int32_t rows) {
   enum { STRIP_MS = 40, LEAST_ROWS = 8 };
@@ -232,7 +232,8 @@ static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
 }
 
-/* The threads may serve other plans at the same time. So kernel_ms is their time for this plan, divided by their number. */
+/* Threads may serve other plans at the same time. So kernel_ms is the time of all threads for this plan, divided by the
+ * number of threads. */
 static gconv_status execute_rows(void *memory, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                  gconv_timings *timings) {
   const cpu_run *run = memory;

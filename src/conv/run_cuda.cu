@@ -23,7 +23,7 @@ struct cuda_run {
   size_t output_count;
   uint8_t *output_memory; /* the pixels of all outputs, one output after the other */
   void *workspace;
-  size_t bytes;                 /* bytes of all these, and of the filters */
+  size_t bytes;                 /* bytes of all memory above, and of the filters */
   gconv_gpu_memory decoding;    /* memory for decoding JPEGs; empty until the first */
   void **states;                /* the states of the passes, made by acquire() */
   gconv_target *targets;        /* room for the outputs of a pass */

@@ -18,6 +18,6 @@ typedef struct gconv_way {
 /* Sends all rows of an interleaved image, with the gaps that they have on the device. A row must fit into a slab. */
 gconv_status gconv_send_rows(const gconv_way *way, const gconv_image *device);
 
-/* Sends the strips of a PNG that a codec has made. In place of strips that it has not made, sends rows. All work in the
- * stream must be complete. */
+/* Sends the strips of a PNG that a codec has made. Sends rows in place of strips that the codec could not make. All work in
+ * the stream must be complete. */
 gconv_status gconv_send_png(const gconv_way *way, const gconv_gpu_png *png, const gconv_image *device);

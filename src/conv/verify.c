@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Verification: computes the convolution and all steps after it once more in float64, one tap after the other, together with
- * the error that is allowed at each sample. It does not check the stage before (grey, linear light, premultiplication), but
- * takes its result.
+ * the error that is allowed at each sample. It does not check the stage before the convolution (grey, linear light,
+ * premultiplication): it starts from that stage's result.
  */
 #include "conv/verify.h"
 #include "base/memory.h"
@@ -171,7 +171,7 @@ static expectation finish_sample(const gconv_options *options, expectation v, bo
 }
 
 static expectation divide_by_alpha(expectation colour, expectation alpha) {
-  if (alpha.value - alpha.allowed <= 0) /* rounding decides whether it is divided at all: any result is allowed */
+  if (alpha.value - alpha.allowed <= 0) /* rounding decides whether colours are divided at all: any result is allowed */
     return (expectation){0, alpha.value + alpha.allowed <= 0 ? 0 : INFINITY};
   double least = alpha.value - alpha.allowed;
   expectation quotient = {colour.value / alpha.value, 0};
@@ -248,8 +248,8 @@ static expectation round_and_saturate(expectation v, double white, double least,
   return stored;
 }
 
-/* Converts an expectation to a level of the range wrap. If v may be cut to one level or the next, both are allowed. But if
- * these are white and 0, any level is allowed. */
+/* Converts an expectation to a level of the range wrap. If rounding errors let v be cut to either of two levels, both
+ * are allowed. If the two levels are white and 0, any level is allowed. */
 static expectation cut_and_wrap(expectation v, double white) {
   double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
   double least = trunc(value - allowed), most = trunc(value + allowed);

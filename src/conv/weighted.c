@@ -12,8 +12,8 @@
 #include <string.h>
 
 typedef struct weighted {
-  gconv_operation base;  /* wraps filters with all options but those of this file, which say which results there are */
-  gconv_options options; /* the names of algorithms are those of the filters */
+  gconv_operation base;  /* wraps plain filters, whose options lack weights and missing samples; they define the outputs */
+  gconv_options options; /* the names of algorithms belong to the wrapped filters */
   gconv_image weights;   /* owned: one channel of f32, from 0 to 1; without pixels if there are none */
 } weighted;
 
@@ -54,8 +54,8 @@ static gconv_status check_sums(const gconv_filters *filters) {
 
 /* ---- The picture of weights ------------------------------------------------------------------------------------------- */
 
-/* Makes a row of weights of a row of grey, with or without alpha. NaN weighs 0. Returns false if a weight is below 0, or
- * infinite. */
+/* Makes a row of weights from a row of grey, with or without alpha. NaN becomes the weight 0. Returns false if a weight is
+ * below 0, or infinite. */
 static bool make_weight_row(gconv_type type, bool alpha, const void *grey, float *out, size_t pixels, float *most) {
   const double white = gconv_level_of_white(type);
   for (size_t i = 0; i < pixels; i++) {
@@ -93,7 +93,7 @@ gconv_status gconv_weighted_make_weights(const gconv_image *picture, gconv_image
                           (const uint8_t *)picture->data + (size_t)y * picture->row_bytes, grey, pixels);
     float *row = (float *)(void *)((uint8_t *)weights->data + (size_t)y * weights->row_bytes);
     if (!make_weight_row(picture->type, picture->alpha, grey, row, pixels, &most))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "row %d of the weights has one that is below 0, or infinite", (int)y);
+      return gconv_fail(GCONV_BAD_ARGUMENT, "row %d of the weights has a weight below 0, or an infinite one", (int)y);
   }
   if (most == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "all weights are 0: no sample would count");
@@ -130,7 +130,7 @@ static void free_plan(gconv_plan *base) {
   free(plan);
 }
 
-/* Finds which results there are, as if no sample were missing. */
+/* Finds the headers of the outputs. They are those of the wrapped filters. */
 static gconv_status find_outputs(const gconv_plan_order *order, const weighted *w, gconv_weighted_plan *plan) {
   gconv_plan_order outline = *order;
   gconv_plan *plain = NULL;
@@ -168,7 +168,7 @@ void gconv_weighted_split_options(gconv_type type, bool of_shares, gconv_options
   if (options->border == GCONV_BORDER_NORMALIZE)
     options->border = GCONV_BORDER_ZERO;
   else if (of_shares && options->border == GCONV_BORDER_ZERO)
-    options->border = GCONV_BORDER_CONSTANT; /* zeros outside are samples as any others */
+    options->border = GCONV_BORDER_CONSTANT; /* zeros outside have the weight 1 */
 }
 
 /* Makes a plan that convolves images between the stages with the filters. */
@@ -185,7 +185,7 @@ static gconv_status make_inner(const gconv_plan_order *order, const weighted *w,
   GCONV_NEED_MEMORY(items, "no memory for a plan");
   memcpy(items, filters.items, filters.count * sizeof *items);
   for (size_t k = 0; k < filters.count; k++)
-    items[k].offset = 0; /* it follows the division */
+    items[k].offset = 0; /* it is added after the division */
   filters.items = items;
   gconv_status status = gconv_operation_plain(&filters, &options, &operation);
   free(items);
@@ -213,7 +213,7 @@ static gconv_status find_filters(const gconv_filters *filters, gconv_weighted_pl
   return GCONV_OK;
 }
 
-/* Adds what the two convolutions take to the description of the plan. */
+/* Adds the work and memory of the two convolutions to the description of the plan. */
 static void describe(gconv_weighted_plan *plan) {
   gconv_plan_info *info = &plan->base.info;
   const gconv_plan_info *value = &plan->values->info, *share = plan->shares ? &plan->shares->info : NULL;
@@ -273,7 +273,7 @@ static void free_images(const gconv_weighted_plan *plan, gconv_weighted_images *
   }
 }
 
-/* Convolves `in` to the rows that outputs have, or to whole images. */
+/* Convolves `in`: makes the rows of `outputs` if by_rows, else whole images. */
 static gconv_status convolve(gconv_plan *inner, const gconv_weighted_images *images, const gconv_image *in, bool by_rows,
                              const gconv_image *outputs, bool one_output, gconv_image **sums, gconv_timings *timings) {
   GCONV_NEW(*sums, inner->output_count, "no memory for %zu outputs", inner->output_count);
@@ -349,8 +349,8 @@ static int32_t row_step(const gconv_plan *base) {
   return step > INT32_MAX / 2 ? 0 : (int32_t)step;
 }
 
-/* A strip needs the rows of both convolutions, and the rows under the anchors: they are among these, but for filters of
- * which rows of zeros were left out. */
+/* A strip needs the rows of both convolutions, and the rows under the anchors. If rows of taps were left out, the anchors'
+ * rows may lie outside the rows of the convolutions. */
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const gconv_weighted_plan *plan = (const gconv_weighted_plan *)base;
   gconv_plan_rows_needed(plan->values, first, count, begin, end);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What weighted filters do on the host before and after their two convolutions. */
+/* The work of weighted filters on the host, before and after their two convolutions. */
 #include "base/cpu.h"
 #include "base/element.h"
 #include "base/memory.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The part of sum |t| below which sums of inexact algorithms are computed once more. */
+/* If |sum(t * w)| is below this part of sum |t|, the sums of algorithms that are not exact are computed again. */
 static const double FEW = 1.0 / 4;
 
 static size_t planes_of(const gconv_image *image) {
@@ -33,7 +33,7 @@ GCONV_INLINE float level(gconv_type type, const void *row, size_t i) {
                              : ((const float *)row)[i];
 }
 
-/* Returns whether a sample is missing: it is the number for no data, or not finite, and that counts as missing. */
+/* Returns whether a sample is missing: it is the number for no data, or, with finite_only, it is not finite. */
 GCONV_INLINE bool is_missing(const gconv_image *source, bool finite_only, float x) {
   float none = (float)source->nodata;
   return (source->has_nodata && (x == none || (none != none && x != x))) || (finite_only && !(fabsf(x) <= 3.402823466e38F));
@@ -47,7 +47,7 @@ typedef struct preparing {
   int missing, weighted; /* whether a sample is missing, and whether a weight is not 1; changed atomically */
 } preparing;
 
-/* A row: `count` pixels of `channels` samples, of which `made` are convolved. */
+/* A row of `count` pixels. A pixel has `channels` samples; the first `made` of them are convolved. */
 typedef struct source_row {
   const gconv_image *source;
   const void *in;
@@ -74,7 +74,7 @@ GCONV_INLINE uint32_t make_typed(gconv_type type, const source_row *r) {
 }
 
 GCONV_INLINE uint32_t make_sized(gconv_type type, source_row *r) {
-  if (r->channels == 1) { /* loops of one sample a pixel become vectors */
+  if (r->channels == 1) { /* with this constant, compilers make vector code */
     r->channels = r->made = 1;
     return make_typed(type, r);
   }
@@ -186,12 +186,12 @@ typedef struct finishing {
   gconv_epilogue colour, alpha;
   float *rows;    /* two rows of responses for each thread */
   size_t samples; /* of such a row */
-  /* Results that are missing. Both are changed atomically. */
-  uint64_t lost;  /* of integers, which became 0 */
-  uint64_t empty; /* that are not put back: too little lies under the taps */
+  /* Counts of missing results, changed atomically. */
+  uint64_t lost;  /* integers that became 0, because they have no number for missing */
+  uint64_t empty; /* too few samples lie under the taps */
 } finishing;
 
-/* Divides a row of sums by the sums of weights. Results are NaN where these are below `least`. */
+/* Divides a row of sums by the sums of weights. A result is NaN if the sum of weights is below `least`. */
 GCONV_VECTOR_LOOP(divide_row, (const float *value, const float *share, double sum, float least, size_t count, float *out),
                   (value, share, sum, least, count, out)) {
   for (size_t i = 0; i < count; i++) {
@@ -200,7 +200,7 @@ GCONV_VECTOR_LOOP(divide_row, (const float *value, const float *share, double su
   }
 }
 
-/* Computes responses once more where the sum of weights is small, and may be off. */
+/* Computes responses again where the sum of weights is small, so that the quotient may be inaccurate. */
 static void mend_row(const finishing *f, const gconv_weighted_filter *filter, size_t plane, size_t y, const float *share,
                      float *out) {
   const size_t step = f->plan->middle.planar ? 1 : (size_t)f->plan->middle.channels;
@@ -267,7 +267,7 @@ bool gconv_weighted_puts_back(const gconv_weighted_plan *plan, const gconv_weigh
   return is_missing(source, source->type == GCONV_F32 && plan->options->nan != GCONV_NAN_KEEP, level(source->type, row, i));
 }
 
-/* Stores channel c of a row of responses, and marks results that are missing. Returns how many became 0 for that. */
+/* Stores channel c of a row of responses, and marks results that are missing. Returns how many of these became 0. */
 static uint64_t store_channel(finishing *f, const gconv_weighted_place *row, size_t c, size_t first_channel,
                               const float *responses) {
   const size_t step = f->plan->middle.planar ? 1 : (size_t)f->plan->middle.channels;
@@ -319,7 +319,7 @@ static void copy_alpha(const finishing *f, const gconv_weighted_place *row) {
 }
 
 static void combine_rows(gconv_combine combine, size_t k, const float *responses, float *combined, size_t samples) {
-  for (size_t i = 0; i < samples; i++) /* NaN stays, whatever the comparison of the maximum says */
+  for (size_t i = 0; i < samples; i++) /* NaN stays: comparisons for the maximum would drop it */
     combined[i] = k == 0                         ? gconv_combine_first(combine, responses[i])
                   : combined[i] != combined[i]   ? combined[i]
                   : responses[i] != responses[i] ? responses[i]
@@ -376,9 +376,10 @@ gconv_status gconv_weighted_finish(const gconv_weighted_plan *plan, const gconv_
     empty += f.empty;
   }
   if (empty > 0 && plan->options->nan == GCONV_NAN_FILL)
-    gconv_warn_once("holes that stay",
-                    "%llu results, or more, stay missing: holes are larger than the filter there; a larger one fills them",
-                    (unsigned long long)empty);
+    gconv_warn_once(
+        "holes that stay",
+        "%llu results, or more, stay missing: their holes are larger than the filter; a larger filter fills them",
+        (unsigned long long)empty);
   if (lost > 0)
     gconv_warn_once("missing samples in integers",
                     "%llu results, or more, are missing, and integers have no number for that: they are 0: --depth float "

@@ -10,11 +10,11 @@ typedef struct expecting {
   const gconv_weighted_plan *plan;
   const gconv_weighted_images *images;
   size_t output;
-  double largest; /* of algorithms that are not exact: sum |tap| of all filters, times the largest sample; else 0 */
+  double largest; /* if the algorithms are not exact: sum |tap| of all filters, times the largest sample; else 0 */
   gconv_epilogue epilogue, alpha;
 } expecting;
 
-/* Finds where a sample of a result comes from. Returns the filter that makes it, of results that are not combined. */
+/* Finds where a sample of a result comes from. If filters are not combined, returns the number of the sample's filter. */
 static size_t find_place(const expecting *e, const gconv_sample_place *at, gconv_weighted_place *place) {
   const gconv_image *middle = &e->plan->middle;
   const size_t channel = (size_t)at->channel % (size_t)middle->channels;
@@ -26,7 +26,7 @@ static size_t find_place(const expecting *e, const gconv_sample_place *at, gconv
   return e->plan->options->combine == GCONV_COMBINE_NONE ? e->output : (size_t)(at->channel / middle->channels);
 }
 
-/* Returns the combined response, and how far off one of the algorithms may be. */
+/* Returns the combined response. *error becomes the sum of the filters' products (gconv_weighted_response()). */
 static double combine(const expecting *e, const gconv_weighted_place *place, double *error) {
   const gconv_combine how = e->plan->options->combine;
   double combined = 0, size = 0;
@@ -63,13 +63,13 @@ static gconv_expectation expect(const void *context, const gconv_sample_place *a
     v = (double)NAN;
   if (isnan(v))
     return (gconv_expectation){out->has_nodata ? out->nodata : out->type == GCONV_F32 ? (double)NAN : 0, 0};
-  size = fmax(size, e->largest); /* of fft, a sum may be off by as much, however small its own products are */
+  size = fmax(size, e->largest); /* fft spreads errors of large samples to sums of small products */
   double y = v * ((double)epilogue->scale + (double)epilogue->scale_low) + (double)epilogue->offset;
   y = epilogue->absolute ? fabs(y) : y;
   y = epilogue->center ? y / 2 + (double)epilogue->middle : y;
   if (out->type != GCONV_F32)
     y = fmin(fmax(y, 0), (double)gconv_white(out->type));
-  /* 4 is what FEW of weighted_sums.c lets divisions magnify. */
+  /* Divisions magnify errors by at most 4 = 1 / FEW (weighted_sums.c). */
   const double bound = (plan->base.info.error_bound * 4 + 0x1p-21) * size * fabs((double)epilogue->scale);
   return (gconv_expectation){y, bound + (out->type == GCONV_F32 ? fabs(y) * 0x1p-22 : 0.5)};
 }
