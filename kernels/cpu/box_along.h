@@ -2,7 +2,7 @@
 /*
  * A part of box.c: the sums along a row of columns.
  *
- * Along a row, each sum needs the one before. A vector of differences d is therefore summed up in a few steps, each of which
+ * Along a row, each sum needs the sum before it. So the differences d of a vector are summed up in a few steps. Each step
  * adds the vector to itself, moved by 1, 2, 4 ... pixels:
  *
  *     d0 d1 d2 d3  ->  d0 d0+d1 d1+d2 d2+d3  ->  d0 d0+d1 d0+d1+d2 d0+d1+d2+d3,  plus the last sum of the vector before
@@ -18,8 +18,8 @@
 
 enum {
   MOST_CHANNELS = 4,
-  FEW = 3,        /* columns under a filter that are added anew for each output */
-  FEW_NARROW = 7, /* the same, of columns of 16 bits */
+  FEW = 3,        /* filters of up to so many columns have no running sum: columns are added anew for each output */
+  FEW_NARROW = 7, /* the same, for columns of 16 bits */
 };
 
 /* A running sum along a row, for each channel. entering[i] is added to the sum of sample i, and leaving[i] is subtracted.
@@ -72,8 +72,8 @@ AVX512 GCONV_INLINE __m512i columns_avx512(const void *columns, const bool narro
                 : _mm512_loadu_si512((const uint32_t *)columns + i);
 }
 
-/* channels and narrow are constants where this is inlined. The sums of 64 samples begin with 0 and get the last sum
- * before them at the end, so that 64 samples need not wait for those before. */
+/* channels and narrow are constants where this is inlined. Sums of 64 samples start at 0, and the last sum before them is
+ * added at the end. So the 64 samples need not wait for the samples before them. */
 AVX512 GCONV_INLINE void run_avx512_of(box_run *run, const int32_t channels, const bool narrow, size_t count, void *to) {
   const box_lanes lanes = lanes_of(channels, 16);
   const __m512 tap = _mm512_set1_ps(run->tap);
@@ -111,7 +111,7 @@ AVX512 GCONV_INLINE void run_avx512_of(box_run *run, const int32_t channels, con
     _mm512_mask_storeu_epi32(run->last, (__mmask16)((1 << channels) - 1), last);
 }
 
-/* Makes each sum anew of the columns under it, which is faster if these are few. */
+/* Adds the columns under each output anew, which is faster than a running sum if these columns are few. */
 AVX512 GCONV_INLINE void add_avx512_of(const box_run *run, size_t channels, const bool narrow, size_t count, void *to) {
   const __m512 tap = _mm512_set1_ps(run->tap);
   const size_t bytes = gconv_type_bytes(run->type);
@@ -224,7 +224,7 @@ GCONV_VECTOR_LOOP(add_columns, (bool narrow, const void *columns, size_t count, 
 }
 #undef ADD
 
-/* Sums up the first `count` columns: all that lie under the first output, except those that enter with it. */
+/* Sums up the first `count` columns: all that lie under the first output, except its last pixel. */
 static void begin_run(box_run *run, const void *columns, size_t channels, size_t count) {
   uint32_t sums[MULTIPLE] = {0};
   add_columns(run->narrow, columns, count, sums);

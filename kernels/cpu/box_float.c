@@ -37,7 +37,7 @@ enum {
   LEAST_BLOCK = 8, /* output rows of a block, unless the filter has fewer rows */
   MOST_BLOCK = 12,
   CHUNK = 64,   /* a multiple of the samples whose sums are in registers */
-  COPIED = 128, /* samples of a row that are copied at a time, where a chunk cannot read the image: a multiple of CHUNK */
+  COPIED = 128, /* samples of a row that are copied at a time where chunks cannot read the image: a multiple of CHUNK */
   SLACK = 64,   /* floats that are read and written beyond the last one */
   PIECE = 3072, /* samples of an output row that are made at a time, at least: whole pixels and vectors */
 };
@@ -53,7 +53,7 @@ typedef struct sizes {
   int64_t piece; /* samples of an output row that are made at a time */
 } sizes;
 
-/* Chooses B with a small (r + 3) / B: `front` takes r = R % B rows more than the block has. */
+/* Chooses B so that (r + 3) / B is small: `front` has r = R % B rows more than the block. */
 static int64_t block_of(int64_t R) {
   int64_t best = LEAST_BLOCK;
   if (R <= LEAST_BLOCK)
@@ -101,7 +101,7 @@ typedef struct strip {
   sizes z;
   gconv_span span;
   int64_t low, high;           /* columns of the image that are summed: low .. high - 1 */
-  const uint8_t **lines;       /* rows of the image, `entering` behind `front` */
+  const uint8_t **lines;       /* rows of the image: `front`, then `entering` */
   const float **copied;        /* such rows in `copies` */
   double *groups, *since;      /* n rows: the sums of groups; the sums of the groups since the last multiple of n */
   float *middle, *entered;     /* a row each */
@@ -160,7 +160,7 @@ static strip strip_of(const gconv_execution *execution) {
 #define TEMPLATE "kernels/cpu/box_float_template.h"
 #include "kernels/cpu/each_isa.h"
 
-/* Sums up the n groups before a block: those up to a multiple of n, and those since then. */
+/* Sums up the n groups before a block: the groups up to a multiple of n, and the groups since then. */
 GCONV_VECTOR_LOOP(add_groups, (const double *until, const double *since, int64_t width, float *middle),
                   (until, since, width, middle)) {
   if (since)
@@ -179,7 +179,7 @@ GCONV_VECTOR_LOOP(keep_group, (const float *entered, bool is_first, int64_t widt
   }
 }
 
-/* Each of n groups becomes the sum of itself and those after it. */
+/* Replaces each of n groups by the sum of itself and the groups after it. */
 GCONV_VECTOR_LOOP(sum_groups, (double *groups, int64_t first, int64_t n, int64_t width), (groups, first, n, width)) {
   for (int64_t g = n - 2; g >= first; g--)
     for (int64_t i = 0; i < width; i++)
@@ -226,8 +226,8 @@ static void sum_block(const strip *s, box_block *b) {
   }
 }
 
-/* Makes output rows from .. to - 1 of block k, of the columns' sums. If from is B + r, makes none. goes_on: another block
- * follows. */
+/* Computes the sums of all columns for output rows from .. to - 1 of block k. If `from` is B + r, computes no row, only the
+ * group. goes_on: another block follows. */
 static void make_block(const strip *s, int64_t k, int64_t from, int64_t to, bool goes_on) {
   const sizes *z = &s->z;
   const int64_t n = z->groups, place = n > 0 ? (k + n) % n : 0, fronts = z->B + z->r; /* k >= -n */
@@ -249,14 +249,14 @@ static void make_block(const strip *s, int64_t k, int64_t from, int64_t to, bool
     keep_group(s->entered, place == 0, z->width, group, s->since);
 }
 
-/* Makes the groups of the n blocks before block k, as if the strip had begun there. */
+/* Computes the groups of the n blocks before block k, which would exist if the strip had begun earlier. */
 static void begin_groups(const strip *s, int64_t k) {
   const int64_t n = s->z.groups;
   memset(s->since, 0, (size_t)s->z.width * sizeof *s->since);
   for (int64_t before = k - n; before < k; before++) {
     make_block(s, before, s->z.B + s->z.r, s->z.B, true);
     if ((before + n) % n == n - 1)
-      sum_groups(s->groups, n - 1 - (before - (k - n)), n, s->z.width); /* only these have been made */
+      sum_groups(s->groups, n - 1 - (before - (k - n)), n, s->z.width); /* earlier groups were not computed */
   }
 }
 

@@ -16,15 +16,15 @@
  *     5 or 9 rows; one column   the same                                    4 input rows    4 output rows
  *
  * The sum of integers differs from the sum of float32: taps are rounded to integers, and float32 rounds after each addition.
- * The filter alone gives a bound of the difference (digits_filter.c). A level is the sum, cut or rounded. Where one level
- * ends, the next begins. If the sum of integers is further than the bound from there, both sums have the same level. Else
- * the level is in doubt: mend() computes it once more in float32, as direct does. In noise, one sample in 2000 is in doubt.
+ * The filter alone gives a bound of the difference (digits_filter.c). A level is the sum, truncated or rounded. If the
+ * sum of integers is further than the bound from the limit between two levels, both sums have the same level. Else the level
+ * is in doubt: mend() computes it again in float32, as direct does. In noise, one sample in 2000 is in doubt.
  *
- * A window is flat if all samples under the filter are equal, as in a white sky. Its sum may lie right where a level begins:
- * scipy.ndimage cuts levels, and a mean of equal samples is their level. All flat windows would then be in doubt. So
- * digits_filter.c finds out whether float32 keeps the level of each flat window. If it does, the result is the sample
- * itself. In smooth areas, too, many sums are nearly integers. Where most windows are flat, the next rows are copied. Where
- * most sums are in doubt, they are made by floats at once (digits_way).
+ * A window is flat if all samples under the filter are equal, as in a white sky. Its sum may lie exactly on the limit
+ * between two levels: scipy.ndimage truncates levels, and a mean of equal samples is their level. All flat windows would
+ * then be in doubt. So digits_filter.c finds out whether float32 keeps the level of each flat window. If it does, the result
+ * is the sample itself. In smooth areas, too, many sums are nearly integers. Where most windows are flat, the next rows are
+ * copied. Where most sums are in doubt, they are computed in floats at once (digits_way).
  */
 #include "base/cpu.h"
 #include "base/memory.h"
@@ -92,8 +92,8 @@ size_t gconv_digits_workspace(const gconv_problem *problem) {
   return places_of(problem).end;
 }
 
-/* How 64 samples of a tile are made. The 64 samples below are first tried in the way that would have been best here. So flat
- * areas, and smooth areas, where most samples are in doubt, need no sums of integers. */
+/* The way to compute 64 samples of a tile. The way that would have been the best for them is tried first for the 64 samples
+ * below. So flat areas, and smooth areas where most samples are in doubt, need no sums of integers. */
 typedef enum digits_way { BY_INTEGERS, BY_FLOATS, BY_COPIES } digits_way;
 
 typedef struct walk {
@@ -102,7 +102,7 @@ typedef struct walk {
   places at;
   uint8_t *memory;
   digits_source *sources;
-  const uint8_t **rows; /* input rows of the tile: the sample under the first tap of the block's first output */
+  const uint8_t **rows; /* input rows of the tile, from the sample under the first tap of the block's first output on */
   gconv_span span;
   size_t first, samples;      /* the first sample of the block, and how many it has */
   int64_t loaded, end;        /* input rows of the strip: how many have been loaded, and how many there are */
@@ -188,9 +188,9 @@ static void make_quads(walk *w) {
     make_down(w->rows + 4 * i, samples, quads_at(w, i));
 }
 
-/* Finds the rows of the image to prefetch while a tile is made. The processor predicts rows that are near each other by
- * itself. (gconv_expect_load() would prefetch a row at once, with which filters of one column take a tenth longer.) */
-static void expect_rows(walk *w) {
+/* Finds the rows of the image to prefetch while a tile is computed. Processors prefetch rows near each other by themselves.
+ * (gconv_expect_load() would prefetch a whole row at once; then filters of one column take a tenth longer.) */
+static void find_next_rows(walk *w) {
   const gconv_execution *execution = w->execution;
   const gconv_problem *problem = execution->problem;
   if (execution->in_row <= GCONV_NEAR)
@@ -251,8 +251,8 @@ GCONV_INLINE TARGET __m512i levels_of_floats(const walk *w, const __m512 *sums, 
   return pack(levels);
 }
 
-/* Returns a bit for each of 64 windows that is flat in `rows` input rows, and has a bit in `wanted`. The last corner is
- * looked at first: it differs from the first in most windows that are not flat. */
+/* Returns the bits of `wanted` whose windows, of 64, are flat in `rows` input rows. First compares the last corner with the
+ * first corner: they differ in most windows that are not flat. */
 TARGET static uint64_t find_flat(const walk *w, int32_t j, int32_t rows, size_t x, uint64_t wanted) {
   const gconv_problem *problem = w->execution->problem;
   const __m512i first = _mm512_loadu_si512(w->rows[j] + x);
@@ -281,7 +281,7 @@ TARGET static uint8_t level_of(const walk *w, int32_t j, size_t x) {
   return (uint8_t)gconv_digits_level(problem, sum);
 }
 
-/* Makes 64 samples of a row as direct does. Returns the best way to make the samples below. */
+/* Computes 64 samples of a row as direct does. Returns the best way for the samples below. */
 TARGET static digits_way make_floats(const walk *w, int32_t j, size_t x) {
   const size_t count = w->samples - x < STEP ? w->samples - x : STEP;
   __m512 sums[4];
@@ -301,8 +301,8 @@ TARGET static digits_way make_floats(const walk *w, int32_t j, size_t x) {
   return __builtin_popcountll(doubt) > FEW ? BY_FLOATS : BY_INTEGERS;
 }
 
-/* Computes the samples in doubt once more: bit i of `doubt` stands for sample x + i. Returns the best way to make the
- * samples below. */
+/* Computes the samples in doubt again: bit i of `doubt` stands for sample x + i. Returns the best way for the samples below.
+ */
 TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt) {
   uint8_t *to = gconv_output_row(w->execution, 0, w->p + j) + w->first + x;
   const uint64_t flat = w->filter->keeps_doubts ? find_flat(w, j, w->execution->problem->rows, x, doubt) : 0;
@@ -316,7 +316,7 @@ TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt
   return flat == UINT64_MAX && w->filter->keeps_flat ? BY_COPIES : BY_INTEGERS;
 }
 
-/* Returns the way to make the tile below: copies if all rows of this tile vote for them, floats if half of them do. */
+/* Returns the way for the tile below: copies if all rows of this tile vote for them, floats if half of the rows do. */
 static digits_way most_of(const int32_t *votes, int32_t rows) {
   return votes[BY_COPIES] == rows ? BY_COPIES : 2 * votes[BY_FLOATS] >= rows ? BY_FLOATS : BY_INTEGERS;
 }
@@ -332,8 +332,8 @@ TARGET __attribute__((noinline)) static void mend_tile(walk *w, size_t x, const 
   w->ways[x / STEP] = (uint8_t)most_of(votes, w->count);
 }
 
-/* Makes 64 samples of each row of a tile without integers, in the way that the tile above voted for. Returns false, and
- * makes nothing, if the vote was for copies, but the windows are not flat. */
+/* Computes 64 samples of each row of a tile without integers, in the way that the tile above voted for. Returns false, and
+ * writes nothing, if the vote was for copies, but the windows are not flat. */
 TARGET __attribute__((noinline)) static bool make_otherwise(walk *w, size_t x) {
   uint8_t *way = &w->ways[x / STEP];
   const size_t left = w->samples - x;
@@ -365,7 +365,7 @@ GCONV_INLINE TARGET void add_digits(const digits_source *source, size_t x, const
     const __m512i taps = _mm512_set1_epi32(source->digits[d][j]);
     UNROLL for (int v = 0; v < V; v++) {
       sum[d][j * V + v] = _mm512_dpbusd_epi32(sum[d][j * V + v], quads[v], taps);
-      __asm__("" : "+v"(sum[d][j * V + v])); /* else GCC moves sums from register to register */
+      __asm__("" : "+v"(sum[d][j * V + v])); /* else GCC would move sums between registers */
     }
   }
 }
@@ -450,7 +450,7 @@ static void make_block(walk *w) {
     make_quads(w);
     if (row == 0 || w->at.quads > 1)
       find_sources(w);
-    expect_rows(w);
+    find_next_rows(w);
     (J == 1 ? make_tile_of_1 : J == 2 ? make_tile_of_2 : make_tile_of_4)(w);
     w->row_slot = w->row_slot + (size_t)J < w->at.rows ? w->row_slot + (size_t)J : 0;
     w->quad_slot = w->quad_slot + 1 < w->at.quads ? w->quad_slot + 1 : 0;

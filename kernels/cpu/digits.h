@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Does the work of the algorithm direct on u8 images, by sums of integers, on processors that multiply bytes fast. digits.c
- * says why the results have the bits of float32 sums. */
+/* Computes the algorithm direct on u8 images by sums of integers, on processors that multiply bytes fast. digits.c says why
+ * the results have the bits of float32 sums. */
 #pragma once
 
 #include "kernels/algorithm.h"
@@ -15,7 +15,7 @@ size_t gconv_digits_workspace(const gconv_problem *problem);
 /* Returns how many floats gconv_digits_prepare() writes. */
 size_t gconv_digits_floats(const gconv_problem *problem);
 
-/* Prepares the taps of a filter. problem.h says how `weights` are laid out. */
+/* Prepares the taps of a filter. `weights` has the layout of problem.h. */
 void gconv_digits_prepare(const gconv_problem *problem, const float *weights, float *prepared);
 
 /* Computes the output rows of the execution. If the taps or the layout of the output do not allow integers, writes nothing

@@ -11,11 +11,11 @@ enum {
   MOST_TAP = 127 * 65536 + 127 * 256 + 127,
   MOST_SHIFT = 23,
   MOST_FLAT = 8,     /* levels whose flat windows are in doubt, and computed again in float32; if there are more, and their
-                        levels may change (set_flat()), floats make all sums of the filter */
-  MOST_SIDE = 9,     /* rows, and columns, of other filters than rows and columns; with more, floats are as fast */
+                        levels may change (set_flat()), all sums of the filter are computed in floats */
+  MOST_SIDE = 9,     /* rows, and columns, of filters that are no single row or column; with more, floats are as fast */
   MOST_LENGTH = 128, /* taps of a row or column: with more, so many samples are in doubt that floats are faster */
   WINDOWS = 512,     /* windows of noise that are tried */
-  MOST_NOISE = 8,    /* of these, the most that may be in doubt: with one in 64, floats are as fast */
+  MOST_NOISE = 8,    /* the most of these windows that may be in doubt: with one in 64, floats are as fast */
   LEAST_CUT = 16,    /* taps of a filter whose results are truncated: with fewer, most sums of smooth areas are in doubt, and
                         floats are fast */
 };
@@ -56,8 +56,8 @@ static double half_step(double largest) {
 }
 
 /* Returns the bounds of a filter's sums. float32 rounds each partial sum, and the epilogue rounds at most twice
- * (gconv_scale). These two errors are counted double: a value may slightly exceed the bound, and be beyond a power of two,
- * from where on a rounding error is twice as large. */
+ * (gconv_scale). The epilogue's two errors count double, because a value may slightly exceed the bound and a power of two,
+ * above which a rounding error is twice as large. */
 static digits_bounds bound_of(const gconv_problem *problem, const float *taps) {
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
   const double offset = fabs((double)problem->epilogue.offset), most = 255 * fabs(scale);
@@ -112,13 +112,13 @@ static double rounding_of(const gconv_problem *problem, const float *taps, int32
   return 255 * (above > below ? above : below) + 0.5;
 }
 
-/* Sets how sums become levels, and which are in doubt: a sum whose distance to the next level is at most the errors of the
- * integer and the float32 sum together. Returns false if too many sums would be in doubt. */
+/* Sets how sums become levels, and which sums are in doubt. A sum is in doubt if its distance to the next level is at most
+ * the errors of the integer sum and of the float32 sum together. Returns false if too many sums would be in doubt. */
 static bool set_doubt(const gconv_problem *problem, const float *taps, const digits_bounds *bounds,
                       gconv_digits_filter *filter) {
   const double error = ldexp(bounds->error, filter->shift) + rounding_of(problem, taps, filter->shift) + 1;
   const int32_t level = 1 << filter->shift;
-  if (!(2 * error <= level / 256)) /* too many; or the error is infinite, or NaN because the scale is 0 */
+  if (!(2 * error <= level / 256)) /* too many doubts; or the error is infinite, or NaN because the scale is 0 */
     return false;
   const double offset = ldexp((double)problem->epilogue.offset, filter->shift);
   filter->width = 2 * (int32_t)ceil(error);
@@ -131,8 +131,8 @@ static bool is_in_doubt(const gconv_digits_filter *filter, int64_t sum) {
   return ((sum + filter->start) & ((1 << filter->shift) - 1)) < filter->width;
 }
 
-/* Returns whether many sums of noise are in doubt. If taps are sixths, for example, as those of a Laplacian, then one sum in
- * six lies half-way between two levels. */
+/* Returns whether many sums of noise are in doubt. If taps are sixths, for example, as in a Laplacian, one sum in six lies
+ * half-way between two levels. */
 static bool doubts_noise(const gconv_problem *problem, const float *taps, const gconv_digits_filter *filter) {
   uint32_t state = 1;
   int32_t doubts = 0;
@@ -156,7 +156,7 @@ GCONV_DIGITS_TARGET static uint32_t flat_level(const gconv_problem *problem, con
 }
 
 /* Looks at the flat windows of all 256 levels. Sets keeps_doubts and keeps_flat (digits_filter.h). Returns false if more
- * than MOST_FLAT of them are in doubt, and float32 yields for at least one of these another level than its samples have. */
+ * than MOST_FLAT of them are in doubt, and float32 changes the level of at least one of these. */
 static bool set_flat(const gconv_problem *problem, const float *taps, gconv_digits_filter *filter) {
   int64_t sum = 0;
   int32_t doubts = 0;
@@ -182,7 +182,7 @@ static void put_tap(gconv_digits_taps *taps, int32_t row, int32_t byte, int32_t 
   }
 }
 
-/* Puts the taps of a row, after `lead` zeros. */
+/* Puts the taps of a filter of one row, after `lead` zeros. */
 static void put_row(const gconv_problem *problem, const float *taps, int32_t lead, int32_t shift, gconv_digits_taps *to) {
   for (int32_t s = 0; s < problem->columns; s++)
     put_tap(&to[(s + lead) / 4], 0, (s + lead) % 4, integer_of(problem, taps, s, shift));

@@ -22,7 +22,7 @@ typedef struct gconv_digits_taps {
 } gconv_digits_taps;
 
 typedef struct gconv_digits_filter {
-  int32_t count;       /* number of gconv_digits_taps; 0 if floats make all sums */
+  int32_t count;       /* number of gconv_digits_taps; 0 if all sums are computed in floats */
   int32_t tall;        /* how many gconv_digits_taps, the first ones, have third digits other than 0 */
   int32_t shift;       /* sums are levels times 2^shift */
   int32_t start;       /* sums begin here: the offset, plus a half if levels are rounded, plus half the width of doubt */
@@ -32,9 +32,9 @@ typedef struct gconv_digits_filter {
   bool keeps_flat;     /* every flat window has the level of its samples, and all their sums are in doubt */
 } gconv_digits_filter; /* the gconv_digits_taps follow in memory */
 
-/* Returns the output rows of a tile. Its quads have a multiple of 4 rows, and taps outside of the filter are 0. So tiles
- * have 4, 2 or 1 rows, the most with which the fewest rows of taps are 0. Tall columns have 4: the next tile uses their
- * quads again. */
+/* Returns the output rows of a tile. Quads have a multiple of 4 rows, and taps outside of the filter are 0. A tile
+ * has 4, 2 or 1 rows: the number for which the fewest rows of taps are 0, or the largest such number. Tall columns have 4,
+ * because the next tile uses their quads again. */
 static inline int32_t gconv_digits_tile_rows(const gconv_problem *problem) {
   if (problem->rows == 1)
     return 1;
@@ -59,7 +59,7 @@ static inline bool gconv_digits_keep_sums(const gconv_epilogue *e) {
   return e->scale == 1 && e->scale_low == 0 && e->offset == 0;
 }
 
-/* Returns the level that direct makes of a sum. */
+/* Returns the level that direct computes from a sum. */
 GCONV_DIGITS_TARGET static inline uint32_t gconv_digits_level(const gconv_problem *problem, float sum) {
   sum = gconv_finish(sum, &problem->epilogue);
   return problem->epilogue.wrap ? gconv_cut_level(sum) & 255 : gconv_to_level(sum, 255);

@@ -2,11 +2,11 @@
 /*
  * direct: adds the taps one after the other, to tiles of sums in registers.
  *
- * A row of an interleaved image has W * C samples, and the next pixel's sample is C samples further on. So all channels are
- * convolved at once, and no planes are split. Input rows are converted to float32 once, with their borders (window.h). The
- * sums of 6 output rows are made together, so an input vector is loaded once for up to 6 of them (tile.c). The rest is fused
- * multiply-adds: 2 * R * S flop a sample, at 90 to 99% of what the processor can do from 5 x 5 on. For 3 x 3, conversions
- * and the epilogue take about as long as the taps.
+ * A row of an interleaved image has W * C samples, and the same channel of the next pixel is C samples further on. So all
+ * channels are convolved at once, without splitting the image into planes. Input rows are converted to float32 once, with
+ * their borders (window.h). The sums of 6 output rows are made together, so an input vector is loaded once for up to 6 of
+ * them (tile.c). All other work is fused multiply-adds: 2 * R * S flop a sample, at 90 to 99% of what the processor can do
+ * from 5 x 5 on. For 3 x 3, conversions and the epilogue take about as long as the taps.
  *
  * The additions of each sample have the order of the definition (r, then s), so the bits are those of the exact family.
  *
@@ -22,7 +22,7 @@ static size_t tap_plane(const gconv_problem *problem) {
   return (size_t)problem->rows * (size_t)problem->columns;
 }
 
-/* Returns the floats of the taps of all filters, by columns, as tiles read them. The floats of digits follow in memory. */
+/* Returns the floats of all taps in the order of columns, in which tiles read them. The floats of digits.c follow. */
 static size_t tap_floats(const gconv_problem *problem) {
   return gconv_round_up((size_t)gconv_tap_count(problem), 16);
 }

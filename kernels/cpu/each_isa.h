@@ -6,9 +6,9 @@
  *
  *   NAME(x)    x with the kind appended: _avx512, _avx2, _plain (which is NEON on 64-bit ARM)
  *   TARGET     the attribute that lets the compiler use the instructions of this kind
- *   VECTOR     the type of a vector of LANES floats; + - * work on it. There are REGISTERS of them
+ *   VECTOR     the type of a vector of LANES floats; + - * work on it. The processor has REGISTERS vector registers
  *   VECTORS    how many vectors gconv_tile_rows() uses side by side (tile.c)
- *   KEEP(v)    forces the loaded v into a register; without it, compilers load v again for each use
+ *   KEEP(v)    forces the loaded v into a register; without it, compilers would load v again for each use
  *   LOAD_U8(p) LOAD_U16(p)    load LANES bytes, or words of 16 bits, and convert them to floats
  *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA is a * b + c, rounded once
  *   ADD_PRODUCT(a, b, c)    a * b + c, but rounded twice where FMA would be a call
@@ -32,7 +32,7 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
-#define UNROLL_BY_COUNT /* clang unrolls what has a known count, and warns where none is known */
+#define UNROLL_BY_COUNT /* clang unrolls loops of a known count by itself, and warns about the pragma on other loops */
 #else
 #define UNROLL _Pragma("GCC unroll 24")
 #define UNROLL_BY_COUNT UNROLL

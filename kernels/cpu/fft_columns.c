@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Forward transforms leave frequencies in digit-reversed order (decimation in frequency, radix 8). Backward transforms read
- * that order (decimation in time). So no points change places.
+ * that order (decimation in time). So no pass has to reorder points.
  */
 #include "fft_columns.h"
 #include "base/memory.h"

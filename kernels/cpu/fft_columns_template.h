@@ -15,7 +15,7 @@ GCONV_INLINE TARGET POINT NAME(minus)(POINT a, POINT b) {
 }
 
 /* Returns a * (w[0] + i w[1]). */
-GCONV_INLINE TARGET POINT NAME(turn)(POINT a, const float *w) {
+GCONV_INLINE TARGET POINT NAME(times)(POINT a, const float *w) {
   VECTOR c = SPREAD(w), s = SPREAD(w + 1);
   return (POINT){ADD_PRODUCT(-a.im, s, a.re * c), ADD_PRODUCT(a.re, s, a.im * c)};
 }
@@ -29,12 +29,12 @@ GCONV_INLINE TARGET void NAME(dft_2)(POINT *x) {
 GCONV_INLINE TARGET void NAME(dft_3)(POINT *x) {
   static const float half = -0.5f, sine = 0.86602540378443865f;
   VECTOR h = SPREAD(&half), s = SPREAD(&sine);
-  POINT sum = NAME(plus)(x[1], x[2]), turned = NAME(minus)(x[1], x[2]);
+  POINT sum = NAME(plus)(x[1], x[2]), rotated = NAME(minus)(x[1], x[2]);
   POINT middle = {ADD_PRODUCT(sum.re, h, x[0].re), ADD_PRODUCT(sum.im, h, x[0].im)};
   x[0] = NAME(plus)(x[0], sum);
-  turned = (POINT){turned.im * s, -turned.re * s};
-  x[1] = NAME(plus)(middle, turned);
-  x[2] = NAME(minus)(middle, turned);
+  rotated = (POINT){rotated.im * s, -rotated.re * s};
+  x[1] = NAME(plus)(middle, rotated);
+  x[2] = NAME(minus)(middle, rotated);
 }
 GCONV_INLINE TARGET void NAME(dft_5)(POINT *x) {
   static const float cosines[2] = {0.30901699437494742f, -0.80901699437494742f};
@@ -93,7 +93,7 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
         const float *p = from + (size_t)i * part * row;
         x[i] = (POINT){LOAD(p), LOAD(p + im)};
         if (!forward && i > 0 && part > 1)
-          x[i] = NAME(turn)(x[i], w + 2 * (size_t)i * j * step);
+          x[i] = NAME(times)(x[i], w + 2 * (size_t)i * j * step);
       }
       if (radix == 8)
         NAME(dft_8)(x);
@@ -108,7 +108,7 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
       UNROLL for (int i = 0; i < radix; i++) {
         float *p = from + (size_t)i * part * row;
         if (forward && i > 0 && part > 1)
-          x[i] = NAME(turn)(x[i], w + 2 * (size_t)i * j * step);
+          x[i] = NAME(times)(x[i], w + 2 * (size_t)i * j * step);
         STORE(p, x[i].re);
         STORE(p + im, x[i].im);
       }
@@ -147,7 +147,7 @@ static TARGET void NAME(transform_columns)(float *points, size_t row, size_t im,
 #undef SIZE
 }
 
-/* Runs all stages of a size that is no constant. A 0 ends the radices. */
+/* Runs all stages of a size that is known at run time only. A 0 ends the radices. */
 static TARGET void NAME(transform_mixed)(float *points, size_t row, size_t im, size_t samples, const int *radices,
                                          const float *w, bool forward) {
   size_t size = 1, count = 0;

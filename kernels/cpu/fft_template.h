@@ -2,7 +2,7 @@
 /* The loops of fft.c for one kind of vector (each_isa.h). A row of a tile has `pitch` real parts and then `pitch` imaginary
  * parts (fft_columns.h). */
 
-enum { NAME(SIDE) = 4 }; /* vectors of points that filter_rows() makes at a time */
+enum { NAME(SIDE) = 4 }; /* vectors of points that filter_rows() computes at a time */
 
 /* Sets re and im to the sum of the products of S taps and the points under them. */
 GCONV_INLINE TARGET void NAME(add_chain)(VECTOR *re, VECTOR *im, const float *from, size_t pitch, const float *taps,
@@ -22,8 +22,8 @@ GCONV_INLINE TARGET void NAME(add_chain)(VECTOR *re, VECTOR *im, const float *fr
   }
 }
 
-/* For every row, sum x becomes the sum over s of taps[row][s] * point[x + s * distance]; if rows->add, it grows by this sum.
- * A chain has at most CHAIN taps. Sums may overwrite points, because each point is read before. */
+/* For every row, sets sum x to the sum over s of taps[row][s] * point[x + s * distance], or, if rows->add, adds this to it.
+ * A chain has at most CHAIN taps. Sums may overwrite points, because each point has been read before. */
 static TARGET void NAME(filter_rows)(const fft_rows *rows, size_t samples, size_t tile, const float *taps, size_t S,
                                      size_t distance) {
   const float *points = rows->points;

@@ -32,7 +32,7 @@ static size_t sums_floats(const gconv_problem *problem) {
 }
 
 /* Fills the columns of the patch matrix for samples first .. first + COLUMNS - 1 of an output row. Columns past its end
- * become 0. What the loops need is in local variables: loads from the problem would wait for the stores to the matrix. */
+ * become 0. Sizes are copied to local variables, because loads from the problem would wait for the stores to the matrix. */
 static void gather(const gconv_problem *problem, const float *rows, size_t row_floats, int64_t first, float *matrix) {
   const int64_t channels = problem->channels, samples = (int64_t)problem->out_width * channels;
   const int64_t count = samples - first < COLUMNS ? samples - first : COLUMNS, step = problem->dilation_x * channels;

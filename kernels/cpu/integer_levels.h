@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A part of integer.c: how its sums become levels without floats, by a quotient or by a shift; and scaled floats. */
+/* A part of integer.c: finds how sums become levels without floats, by a quotient or by a shift. */
 #pragma once
 
 #include "kernels/cpu/rows.h"
@@ -8,8 +8,8 @@
 
 enum { MOST_WEIGHT = 257 }; /* the largest sum of |integer|: 257 * 255 = 65535 */
 
-/* How a sum n becomes a level: the integer part of (n + half) * factor / 2^(16 + shift), but at most 255. A factor of 0 says
- * that sums do not become levels in this way. */
+/* How a sum n becomes a level: the integer part of (n + half) * factor / 2^(16 + shift), but at most 255. If the factor
+ * is 0, sums do not become levels in this way. */
 typedef struct integer_quotient {
   uint16_t factor, half, shift;
 } integer_quotient;
@@ -21,7 +21,7 @@ static bool rounds_product(const gconv_problem *problem) {
          e->scale > 0;
 }
 
-/* Returns whether a quotient yields the level of n * by for each n of 0 .. most. `error` bounds the relative rounding error
+/* Returns whether a quotient is the level of n * by for each n of 0 .. most. `error` bounds the relative rounding error
  * of n * by in float32; no level may depend on that error. */
 static bool is_right(integer_quotient q, double by, double error, int32_t most) {
   for (int32_t n = 0; n <= most; n++) {
@@ -54,7 +54,8 @@ static integer_quotient find_quotient(double by, double error, int32_t most) {
 }
 
 /* Finds the quotient of a filter whose sums are integers times `step`, divided by `divisor`. `steps` is the sum of its
- * integers. A chain of float32 has at most one rounding for each tap; steps, divisor, scale and so on have fewer than 8. */
+ * integers. A chain of float32 has at most one rounding for each tap; the step, the divisor, the scale and so on add fewer
+ * than 8 roundings. */
 static integer_quotient quotient_of(const gconv_problem *problem, double step, int32_t steps, double divisor) {
   const double roundings = (double)problem->rows * problem->columns + 8;
   const double scale = (double)problem->epilogue.scale + (double)problem->epilogue.scale_low;
@@ -63,7 +64,8 @@ static integer_quotient quotient_of(const gconv_problem *problem, double step, i
   return find_quotient(step * scale / divisor, roundings * 0x1p-24, steps * 255);
 }
 
-/* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With a larger s, adding half a level would not fit into 16 bits. */
+/* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With a larger s, a sum plus half a level would not fit into 16 bits.
+ */
 static int shift_of(float x) {
   for (int shift = 0; shift <= 8; shift++)
     if (x == ldexpf(1, -shift))
@@ -81,14 +83,14 @@ static bool only_scales(const gconv_execution *execution, int32_t k) {
   return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
 }
 
-/* Returns the shift by which sums of filter k become levels of the range "wrap", and sets *upper to the factor; or returns
- * -1 if floats are needed. Sums are from -low to `most`, in units. Without negative taps, a sum n may be divided by an
- * integer d. Other sums are the levels, or are left to floats.
+/* Returns the shift by which sums of filter k become levels of the range "wrap", and sets *upper to the factor. Returns -1
+ * if floats are needed. Sums are from -low to `most`, in units. If the divisor is 1, sums are the levels. If there are no
+ * negative taps, a sum n can be divided by an integer d. All other sums need floats.
  *
  * With 2^b <= d < 2^(b+1), n / d becomes the upper part of n * f, where f is 2^(16+b) / d, rounded up, which has 16 bits.
  * Rounding adds `excess` / d to f, and thereby n * excess / (d * 2^(16+b)) to the quotient. A quotient is at least 1 / d
- * below the next integer, so it is right while n * excess < 2^(16+b). Nor does float32 round a quotient of such n and d up
- * to an integer. So algorithms that divide floats have the same levels. */
+ * below the next integer, so it is right while n * excess < 2^(16+b). Algorithms that divide floats have the same levels,
+ * because float32 never rounds a quotient of such n and d up to an integer. */
 static int find_wrap(const gconv_execution *execution, int32_t k, float unit, int32_t low, int32_t most, uint16_t *upper) {
   const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
   const bool scales = only_scales(execution, k) && unit * execution->problem->epilogue.scale == 1;
@@ -103,7 +105,7 @@ static int find_wrap(const gconv_execution *execution, int32_t k, float unit, in
   uint64_t factor = (power + d - 1) / d, excess = factor * d - power;
   if ((uint64_t)most * excess >= power)
     return -1;
-  bool fits = factor < 65536; /* not if d is 2^b */
+  bool fits = factor < 65536; /* false if d is 2^b */
   *upper = (uint16_t)(fits ? factor : factor / 2);
   return fits ? shift : shift - 1;
 }

@@ -12,7 +12,7 @@
 #define GCONV_AVX512_LEVELS __attribute__((target("avx512f,avx512bw"))) GCONV_INLINE
 
 /* Stores 64 integers as samples of u8 or u16, with saturation. Pack instructions work on quarters of a vector, so the
- * quarters are put in order afterwards. Of less than 64 samples, only the first `count` are stored. */
+ * quarters are put in order afterwards. If `count` is less than 64, only the first `count` samples are stored. */
 GCONV_AVX512_LEVELS void gconv_put_integers_avx512(gconv_type type, const __m512i *values, size_t count, uint8_t *to) {
   const __m512i bytes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   const __m512i words = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);

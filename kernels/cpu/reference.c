@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reference: the definition, written as it is defined.
+ * reference: the definition, step by step.
  *
- * One output sample after the other, one tap after the other, by gconv_defined_sum(); border.h says where each tap reads.
- * Nothing is loaded ahead, and nothing is kept: R * S loads, border look-ups and fused multiply-adds for each output. It is
- * here to be read, and as the standard with which the bits of the exact family are compared.
+ * It computes one output sample after the other, and adds one tap after the other (gconv_defined_sum()). border.h says where
+ * each tap reads. Each output takes R * S loads, border look-ups and fused multiply-adds. The bits of the exact family are
+ * compared with its results.
  */
 #include "kernels/algorithm.h"
 #include "kernels/cpu/rows.h"

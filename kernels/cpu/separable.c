@@ -2,8 +2,8 @@
 /*
  * separable: filters that are sums of few columns times rows.
  *
- * A filter of rank r is the sum of r outer products (factor.h). So it takes r passes of R taps down the columns and one
- * pass of r * S taps along the rows: r * (R + S) multiply-adds a sample instead of R * S.
+ * A filter of rank r is the sum of r outer products (factor.h). It takes r passes of R taps down the columns and one pass
+ * of r * S taps along the rows: r * (R + S) multiply-adds a sample instead of R * S.
  *
  *      input rows, as they are            middle, 6 rows of a piece              outputs
  *      . . . . . . . .                    . . . . . . . .                        . . . . . . . .
@@ -13,8 +13,8 @@
  * because there a tile shares its loads among 6 rows, and converts samples to floats as it loads them (tile.c). Along the
  * rows, a load serves the taps whose samples are whole vectors apart (tile.c). All pairs are added in one chain.
  *
- * Pixels outside of the image are copies of others, in the middle as in the image. Where these are not among the samples of
- * the piece, and in rows that are shorter than some vectors, pixels are first loaded into a chunk of floats.
+ * Border pixels are copies of pixels inside, in the middle as in the image. If the pixels inside are not among the samples
+ * of the piece, and in rows that are shorter than some vectors, pixels are first loaded into a chunk of floats.
  *
  * separable is not of the exact family, because the order of additions differs. With a chain of R and one of r * S
  * roundings, the error of a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|.
@@ -51,7 +51,7 @@ typedef struct sizes {
   size_t band;  /* output rows that are made at a time; they are `apart` rows from each other */
   size_t apart;
   size_t lines;   /* input rows under the taps of a band, dilation_y apart */
-  size_t halo;    /* how many more samples lie under the taps of a row of outputs than it has outputs */
+  size_t halo;    /* samples under the taps of a row of outputs beyond the number of its outputs */
   size_t outputs; /* samples of a piece of the result: whole pixels */
   size_t piece;   /* samples of a piece of the result, as if the stride were 1 */
   size_t block;   /* samples of the result whose bands are made one below the other, so that their input stays in L2 */
@@ -79,8 +79,8 @@ static sizes sizes_of(const gconv_problem *problem) {
   return z;
 }
 
-/* The taps of a pair that are not 0, if samples are integers, of which 0 times a sample adds nothing. Of floats, all taps.
- */
+/* The taps of a pair that are used. For integer samples, taps of 0 are left out. For floats, all taps are used, because 0
+ * times an infinity is NaN. */
 typedef struct extent {
   size_t first, count; /* of the column: all others are 0 */
   size_t only;         /* of the row: the only one that is not 0, or SIZE_MAX */
@@ -243,8 +243,9 @@ static bool copy_border(const sweep *s, int64_t begin, int64_t end, int64_t firs
   return true;
 }
 
-/* Makes positions x .. end - 1 of the middle, whose rows begin with position `begin`. Border pixels follow those inside,
- * from which they are copied; where that is not possible, they go before, because a chunk writes more than is asked for. */
+/* Computes positions x .. end - 1 of the middle, whose rows begin with position `begin`. Border pixels are copied from the
+ * pixels inside after these are computed. If that is not possible, the left border comes first, because a chunk writes more
+ * pixels than it is asked for. */
 static void fill_middle(const sweep *s, int64_t begin, int64_t x, int64_t end) {
   const int64_t C = s->problem->channels, left = s->problem->pad_left * C, right = left + s->problem->width * C;
   const int64_t from = x > left ? x : left, to = end < right ? end : right;
@@ -262,7 +263,7 @@ static void fill_middle(const sweep *s, int64_t begin, int64_t x, int64_t end) {
       at = fill_chunk(s, begin, at, end);
 }
 
-/* Moves the last `halo` floats of the middle's rows to their begin: the next piece needs them, too. */
+/* Moves the last `halo` floats of the middle's rows to the beginning of the rows, where the next piece needs them. */
 static void keep_halo(const sweep *s) {
   for (size_t pair = 0; pair < s->z.pairs; pair++)
     for (size_t j = 0; j < s->count; j++) {
@@ -356,12 +357,12 @@ static void make_piece(const sweep *s, size_t first, size_t count, bool is_first
   const gconv_problem *problem = s->problem;
   const sizes *z = &s->z;
   const size_t stride = (size_t)problem->stride_x, samples = (count / z->C - 1) * stride * z->C + z->C;
-  const int64_t begin = (int64_t)(first * stride); /* a whole piece is made whole: the next one has its end as halo */
+  const int64_t begin = (int64_t)(first * stride); /* a whole piece is computed to its end, the next piece's halo */
   const int64_t end = begin + (int64_t)((count == z->outputs ? z->piece : samples) + z->halo);
   const int64_t pixel = (int64_t)(first / z->C), pixels = (int64_t)(count / z->C);
   for (size_t j = 0; j < s->count; j++) {
     gconv_expect_store(s->execution, s->first + (int32_t)(j * z->apart), pixel, pixels);
-    if (problem->in_type == GCONV_F32) /* the processor expects integers in time */
+    if (problem->in_type == GCONV_F32) /* for integers, the processor's own prefetching suffices */
       gconv_expect_load(s->execution, line_at(s, z->lines + j),
                         pixel * problem->stride_x - problem->pad_left + problem->anchor_x, pixels * problem->stride_x);
   }
@@ -412,8 +413,8 @@ static gconv_status execute(const gconv_execution *execution) {
     for (size_t r = 0; r < s.z.R; r++)
       s.outside[pair] = fmaf(column_of(&s, pair)[r], problem->border_level, s.outside[pair]);
   }
-  /* Vectors go beyond the last samples, and their lanes there are dropped. But of whatever lay in memory these may take 20
-   * times as long: denormal numbers are slow. */
+  /* Vectors also compute lanes beyond the last samples, which are dropped. If these lanes held denormal numbers, vectors
+   * would take up to 20 times as long. */
   memset(s.chunk, 0, (size_t)((uint8_t *)s.sums - (uint8_t *)s.chunk)); /* the chunk and the middle */
   for (size_t i = 0; i < s.z.lines; i++)
     s.chunk_rows[i] = s.chunk + i * CHUNK;
@@ -445,7 +446,7 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* If rows are long, their taps share loads. Of sums of two rows, the products are added in one chain. */
+/* If rows are long, their taps share loads. If the rank is above 1, one chain adds the products of all rows. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double shared = problem->columns > 16 ? 0.7 : problem->columns > 8 && problem->structure.rank > 1 ? 0.9 : 1;
   double rank = problem->structure.rank, down = rank * problem->rows, along = rank * problem->columns * shared;

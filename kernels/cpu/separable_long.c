@@ -7,8 +7,8 @@
  *      | . . |  --- R taps down --->     . . m m . . . .  --- S taps along -> . . y y . . . .
  *
  * A chunk is so narrow that its rows stay in L2, whatever R is. The middle has the columns of the image, and one column
- * outside of it. The border then continues the middle, as it would continue the image. So columns outside are never
- * computed; for filters larger than the image, these are most columns.
+ * of the border's constant. The border then continues the middle as it would continue the image. So no other column outside
+ * is computed; for filters larger than the image, most columns are outside.
  *
  * A chain of float32 ends after CHAIN taps, and the sums of chains are added in float64. So each direction has CHAIN + 1
  * roundings, whatever its length. For example, the mean of equal numbers is that number.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A load that crosses a cache line takes more than twice as long as another, and of the samples under a row of taps, hardly
- * any begin a cache line. So vectors are loaded where cache lines begin, and the samples under two of three taps are picked
- * from two of these vectors. Another unit of the processor does this. The samples under each third tap are loaded as they
- * lie, so that both units have work: 19 cycles for 64 sums of 5 taps, where loads alone take 24.
+ * A load that crosses a cache line takes more than twice as long as a load that begins with one, and the samples under most
+ * taps do not begin a cache line. So vectors are loaded where cache lines begin, and the samples under two of three taps are
+ * picked from two of these vectors, by another unit of the processor. The samples under each third tap are loaded directly,
+ * so that both units have work: 64 sums of 5 taps take 19 cycles, and 24 cycles by loads alone.
  *
- * Where the samples under a tap lie in the vectors is a constant of an instruction. So there is a function for each length
+ * The instruction that picks samples needs their place in the vectors as a constant. So there is a function for each length
  * and distance of taps.
  */
 #include "kernels/cpu/short_rows.h"
@@ -53,7 +53,7 @@ TARGET GCONV_INLINE void add_line(const float *from, const __m512 *taps, const s
   __m512 vectors[MOST_VECTORS];
   UNROLL for (size_t v = 0; v < WIDTH + (beyond + (S - 1) * D) / LANES; v++) {
     vectors[v] = _mm512_load_ps(from - beyond + v * LANES);
-    __asm__("" : "+v"(vectors[v])); /* else compilers load it again for each use */
+    __asm__("" : "+v"(vectors[v])); /* else compilers would load it again for each use */
   }
   UNROLL for (size_t s = 0; s < S; s++) UNROLL for (size_t v = 0; v < WIDTH; v++) {
     const size_t at = beyond + s * D;

@@ -4,12 +4,12 @@
 
 #include "kernels/algorithm.h"
 
-/* Rows of a band and their taps. Line i of band row j begins at lines[i] + j * pitch, and has the taps taps[i * length ..].
- * Its neighbouring samples are `distance` floats apart. */
+/* The rows of a band, and the taps over them. Line i of band row j begins at lines[i] + j * pitch, and has the taps taps[i *
+ * length ..]. Its neighbouring samples are `distance` floats apart. */
 typedef struct gconv_short_rows {
   const float *const *lines;
   const float *taps;
-  size_t count, length, distance; /* lines of a row; taps of a line */
+  size_t count, length, distance; /* lines under a row; taps of a line */
   size_t rows, pitch;
 } gconv_short_rows;
 

@@ -2,7 +2,7 @@
 /* The loops of smooth.h for one kind of vector (each_isa.h). zero, one and two say which orders are wanted. They are
  * constants where functions are inlined. */
 
-enum { NAME(SIDE) = 2 }; /* vectors side by side, so that no sum waits for the sum before it */
+enum { NAME(SIDE) = 2 }; /* vectors side by side: their independent sums hide the latency of additions */
 
 typedef struct NAME(smooth_sums) {
   VECTOR twice[NAME(SIDE)]; /* the middle samples, times 2 */

@@ -2,11 +2,11 @@
 /*
  * sparse: only the taps that are not 0.
  *
- * Some filters are mostly zeros: motion blur is a line of taps in a square of zeros; so is the rim of a ring; a filter with
- * holes (a-trous) uses a fraction of its frame. Each filter becomes a list of taps with their places. The list is applied to
- * one output row after the other. That is 2 flop for each sample and tap that is not 0, but also a vector load for each
- * multiply-add, while direct shares a load among up to 6 rows. So sparse is the fastest if more than about half of the taps
- * are 0.
+ * Some filters are mostly zeros: a motion blur is a line of taps in a square of zeros, a ring has taps on its rim alone, and
+ * a filter with holes (a-trous) has taps on a fraction of its frame. Each filter becomes a list of taps with their places.
+ * The list is applied to one output row after the other. It takes 2 flop for each sample and tap that is not 0, but also a
+ * vector load for each multiply-add, while direct shares a load among up to 6 rows. So sparse is the fastest if more than
+ * about half of the taps are 0.
  *
  * The results have the bits of the exact family. A tap of 0 would add 0 * x, which is +0 or -0 if x is finite. That changes
  * only a sum of -0 (after an underflow), which would become +0. The epilogue then makes both equal, as its offset is never
@@ -59,7 +59,7 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* Lists wait for their loads, so moving samples does not overlap with them. Measured with 16 threads of a Xeon. */
+/* Lists are limited by loads, so they do not overlap with moving samples from memory (measured: 16 threads of a Xeon). */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return gconv_tile_ms(problem, machine, 0, (double)problem->structure.nonzero_taps / problem->filters) +
          gconv_moving_ms(problem, machine);

@@ -2,8 +2,8 @@
 /*
  * Register tiles: 6 output rows of a few vectors each.
  *
- * An input vector, once loaded, is used for all output rows that it reaches. So a load feeds up to 6 fused multiply-adds,
- * and a loaded tap feeds as many as there are vectors side by side. In the middle of a tall filter, each input row and tap
+ * A loaded input vector is used for all output rows under whose taps it lies: up to 6 fused multiply-adds. A loaded tap is
+ * used for all vectors side by side. In the middle of a tall filter, each input row and tap
  * column takes:
  *
  *              vectors  registers            loads  multiply-adds  time
@@ -66,7 +66,8 @@ void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sou
 
 /* Nanoseconds to load a sample, to store one, and for a tap in a tile and in a list. bench_cpu_kernels measured them on one
  * thread of the reference CPU, a Zen 4 at 3.7 GHz with AVX2. All CPUs choose by these numbers, except those without fused
- * multiply-adds. There fmaf() is a function call, and fft, which does not use it, is up to 38 times as fast as others. */
+ * multiply-adds. There fmaf() is a function call, and fft, which does not call it, is up to 38 times as fast as other
+ * algorithms. */
 typedef struct pace {
   double load, store, tile_tap, list_tap;
 } pace;

@@ -6,8 +6,8 @@
 
 #include "kernels/cpu/window.h"
 
-/* GCONV_TILE_ROWS is how many rows gconv_tile_rows() makes at once. GCONV_TILE_SAMPLES is the unit of samples for all loops.
- * If `samples` is no multiple of it, it is rounded up: so many floats are written, and read from every source. */
+/* gconv_tile_rows() computes GCONV_TILE_ROWS rows at once. All loops round `samples` up to a multiple of GCONV_TILE_SAMPLES:
+ * so many floats are written, and read from every source. */
 enum { GCONV_TILE_ROWS = 6, GCONV_TILE_SAMPLES = 64 };
 
 /* Sets sums[i * stride + x] = sum over r, s of taps[s * R + r] * rows[i + r][offsets[s] + first + x], for all i <
@@ -39,13 +39,13 @@ typedef struct gconv_tile_lines {
 
 /* Sets sample x of `to` to the sum over i, s of taps[i * length + s] * sources[i][x + s * distance], for all x < samples. If
  * `type` is f32, these are floats, rounded up as above. If it is u8 or u16, they are rounded to levels as gconv_to_level()
- * does; no sum may reach 2^31 or be NaN. The order depends on the length of the processor's vectors, and the plain target
+ * does; no sum may reach 2^31 or be NaN. The order of taps depends on the length of the processor's vectors, and plain C
  * uses no fmaf(). So this is not of the exact family. Returns false and writes nothing in three cases. First, no two taps of
  * a line are whole vectors apart; then gconv_tile_list() is as fast. Second, the distance is neither a power of two that
- * divides a vector's length, nor three times such a power. Third, levels are asked for without AVX-512. */
+ * divides a vector's length, nor three times such a power. Third, `type` is not f32, and the processor has no AVX-512. */
 bool gconv_tile_along(const gconv_tile_lines *lines, gconv_type type, size_t samples, void *to);
 
-/* Makes output row j of the window's band with all taps of all filters, if the row cannot be part of a tile. `sources` has
+/* Computes output row j of the window's band with all taps of all filters, for rows that are part of no tile. `sources` has
  * room for R x S pointers. */
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources);
 
@@ -68,16 +68,17 @@ static inline float *gconv_window_sums(const gconv_window *window, size_t k, int
  * assumed to be faster by the ratio of its peak to this peak. */
 enum { GCONV_REFERENCE_FMA_PER_MS = 55 * 1000 * 1000 };
 
-/* Returns how many times as long so many equal turns take as if threads could share them evenly. It is the geometric mean of
- * the factors for one thread, which is 1, and for four threads. */
+/* Returns the factor by which `turns` equal turns take longer because threads cannot share them evenly: the geometric mean
+ * of the factor for one thread, which is 1, and of the factor for four threads. */
 double gconv_unevenness(double turns);
 
 /* Returns the milliseconds to move input and output from and to the memory of `machine`. */
 double gconv_moving_ms(const gconv_problem *problem, const gconv_machine *machine);
 
-/* Returns the milliseconds on `machine` of work that takes one thread of the reference CPU `thread_ms`, and is cut into so
- * many equal turns. It is never less than the time to move input and output. */
+/* Returns the milliseconds on `machine` of work that takes `thread_ms` on one thread of the reference CPU, and is cut into
+ * `turns` equal turns. It is never less than the time to move input and output. */
 double gconv_cpu_ms(const gconv_problem *problem, const gconv_machine *machine, double thread_ms, double turns);
 
-/* Returns the milliseconds on `machine` of a problem whose filters take so many taps a sample in tiles and in lists. */
+/* Returns the milliseconds on `machine` of a problem whose filters apply tile_taps taps to a sample in tiles, and list_taps
+ * in lists. */
 double gconv_tile_ms(const gconv_problem *problem, const gconv_machine *machine, double tile_taps, double list_taps);

@@ -12,7 +12,7 @@ GCONV_INLINE TARGET VECTOR NAME(load)(gconv_type type, const void *samples, int6
   return LOAD((const float *)samples + x);
 }
 
-/* Fetches a tile's integers from sample x on, for the tile after the next: the processor foresees less than all rows. */
+/* Prefetches integers from sample x on, for the tile after the next. The processor by itself cannot follow so many rows. */
 GCONV_INLINE void NAME(expect)(gconv_type type, const void *samples, int64_t x) {
   if (LANES == 16 && type == GCONV_U8)
     __builtin_prefetch((const uint8_t *)samples + x);
@@ -42,8 +42,8 @@ GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, gconv_type type, const void 
 }
 
 /* Adds all input rows. Input row y belongs to the output rows y - R + 1 .. y, as far as they are in 0 .. 5: first more and
- * more rows, then all six, then fewer and fewer. If there are fewer than 6 rows of taps, there is no middle. Then `few` is
- * true, and R is a constant. */
+ * more rows, then all six, then fewer and fewer. If there are fewer than 6 rows of taps, no input row belongs to all
+ * six. Then `few` is true, and R is a constant. */
 #define STEP(y, lo, hi) NAME(step)(sum, type, rows[y], x, offsets, taps + (y), R, S, lo, hi)
 
 GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, gconv_type type, const void *const *rows, const int64_t *offsets,
@@ -100,9 +100,9 @@ SIZES(u16, GCONV_U16, false)
 #undef SIZE
 
 #if LANES == 16
-/* Adds the taps of a filter of one row. It shares no loads among rows, and most of its loads cross a cache line, which takes
- * as long as two loads. So the samples under every second tap are picked from two vectors that lie on cache lines. Other
- * units of the processor do this. */
+/* Adds the taps of a filter of one row. Rows share no loads, and most loads cross a cache line, which takes as long as two
+ * loads. So the samples under every second tap are picked from two vectors that lie on cache lines: another unit of the
+ * processor does that. */
 GCONV_INLINE TARGET void NAME(add_across)(VECTOR *sum, const float *begin, const int64_t *offsets, const float *taps,
                                           int32_t S) {
   const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -149,7 +149,7 @@ static TARGET void NAME(tile_rows)(const float *const *rows, size_t first, const
   NAME(sizes_all)[R <= 5 ? R : 0]((const void *const *)rows, first, offsets, taps, R, S, samples, sums, stride);
 }
 
-/* Makes one row of sums, with several vectors at a time, so that additions need not wait for each other. */
+/* Computes a row of sums. Several vectors at a time hide the latency of additions. */
 GCONV_INLINE TARGET void NAME(list)(gconv_type type, const void *const *sources, size_t first, const float *taps,
                                     size_t count, size_t samples, float *sums) {
   enum { SIDE = GCONV_TILE_SAMPLES / LANES < 8 ? GCONV_TILE_SAMPLES / LANES : 8 };
@@ -191,7 +191,7 @@ GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const floa
                                          int side) {
   VECTOR t[4];
 #if LANES > 1
-  __asm__("" : "+r"(x)); /* else GCC keeps vectors for the next call, and moves them from register to register */
+  __asm__("" : "+r"(x)); /* else GCC would keep vectors for the next call, and move them between registers */
 #endif
   UNROLL for (int i = 0; i < count; i++) t[i] = SPREAD(taps + (size_t)i * period);
   UNROLL for (int v = 0; v < side + (count - 1) * shift; v++) {
@@ -218,7 +218,8 @@ GCONV_INLINE TARGET void NAME(put)(const VECTOR *sum, int side, gconv_type type,
   UNROLL for (int v = 0; v < side; v++) STORE((float *)to + x + v * LANES, sum[v]);
 }
 
-/* Loops with one condition each, and without a division: others took a quarter longer. */
+/* Adds all taps of all lines to `side` vectors of sums. Each loop has one condition and no division: more of these took a
+ * quarter longer. */
 GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t period, int shift, int side, gconv_type type,
                                          size_t x, size_t end, void *to) {
   VECTOR sum[12];

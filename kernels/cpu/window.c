@@ -40,7 +40,7 @@ gconv_layout gconv_layout_of(const gconv_problem *problem, int32_t band, size_t 
   if (all > fixed)
     block = (all - fixed) / layout.phases / layout.piece * layout.piece;
   block = block < layout.piece ? layout.piece : block > most ? most : block;
-  size_t blocks = (samples + block - 1) / block; /* of equal width, as far as pieces allow */
+  size_t blocks = (samples + block - 1) / block; /* of about equal width */
   set_block(problem, &layout, gconv_round_up((samples + blocks - 1) / blocks, layout.piece));
   return layout;
 }
@@ -55,7 +55,7 @@ static size_t row_pointers(const gconv_problem *problem, const gconv_layout *lay
   return (size_t)(layout->band - 1) * (size_t)layout->step + (size_t)problem->rows;
 }
 
-/* Returns whether rows of floats can be used where they are. Then only the first and last pieces need the ring. */
+/* Returns whether pieces can read the rows of the image. Then only the first and last pieces need the ring. */
 static bool is_in_place(const gconv_problem *problem) {
   return problem->in_type == GCONV_F32 && problem->stride_x == 1;
 }
@@ -92,7 +92,7 @@ typedef struct walk {
   const float **rows;  /* rows in the ring */
   const float **lines; /* rows in the image, or the constant row */
   bool in_place;
-  size_t inside, beyond; /* samples `inside` to `beyond` of the block are made from `lines` */
+  size_t inside, beyond; /* samples inside .. beyond - 1 of the block are computed from `lines` */
   bool *flags;           /* for each row of the ring: whether it is finite */
   bool check_finite;
   int64_t first_row;  /* output row j of the class is first_row + j * classes */
@@ -123,7 +123,7 @@ static int64_t row_of(const walk *w, int64_t lattice) {
   return w->first_row * problem->stride_y - problem->pad_top + lattice * problem->dilation_y;
 }
 
-/* Converts a lattice row into the ring. If some pieces use rows in place, only converts samples under the others. */
+/* Converts a lattice row into the ring. If some pieces read the image, converts only the samples under the other pieces. */
 static void load(walk *w, int64_t lattice) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;
@@ -149,7 +149,7 @@ static void load(walk *w, int64_t lattice) {
   }
 }
 
-/* Finds the part of the block that only uses samples of the image, with some to spare on both sides. */
+/* Finds the part of the block whose taps lie inside the image, with a margin for vectors on both sides. */
 static void find_inside(walk *w) {
   const int64_t channels = (int64_t)w->problem->channels, unit = UNIT * channels, width = (int64_t)w->pixels * channels;
   const int64_t left = ((int64_t)w->first_pixel - w->problem->pad_left) * channels;
@@ -176,7 +176,7 @@ enum { FORESEEN_STEP = 8 }; /* if output rows are further apart than this, most 
 
 /* Prefetches the rows that the next band will load, in the columns of this piece. A prefetch for each piece is faster than
  * one for the whole band. */
-static void expect_next(const walk *w) {
+static void prefetch_next(const walk *w) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;
   if (layout->step > FORESEEN_STEP)
@@ -229,7 +229,7 @@ static void make_band(walk *w, int64_t j, gconv_make_piece *make_piece) {
     int64_t pixel = (int64_t)(sample / channels), pixels = (int64_t)(window->samples / channels);
     for (int32_t i = 0; i < window->count; i++)
       gconv_expect_store(window->execution, output_row(w, j + i), pixel, pixels);
-    expect_next(w);
+    prefetch_next(w);
     window->rows = window->first >= w->inside && window->first < w->beyond ? w->lines : w->rows;
     make_piece(window);
     for (int32_t i = 0; i < window->count; i++)
@@ -253,8 +253,8 @@ static void walk_class(walk *w, int64_t rows, gconv_make_piece *make_piece) {
   }
 }
 
-/* Makes 0 of the floats after the rows of the ring that vectors read with the last samples. What they compute of these is
- * dropped; but of whatever lay in memory it may take 30 times as long: denormal numbers are slow. */
+/* Clears the floats after the rows of the ring, which vectors load together with the last samples. Their sums are dropped,
+ * but if they were denormal numbers, computing them would take up to 30 times as long. */
 static void clear_behind(const walk *w) {
   const gconv_layout *layout = &w->window.layout;
   const size_t halo = gconv_window_halo(w->problem), samples = w->pixels * (size_t)w->problem->channels;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loop that algorithms of the CPU share. Input rows are converted to float32 once, with their borders, into a ring of
- * rows that stays in cache. Rows of floats are used where they are, except for their ends. Sums are made for a few output
- * rows at a time, and go through the epilogue while they are in L1.
+ * rows that stays in cache. Rows that are float32 already are read in the image, except near their ends. Sums are computed
+ * for a few output rows at a time, and go through the epilogue while they are in L1.
  *
  * Columns are divided into blocks, so narrow that the ring stays in L2 for any width of the image and any height of the
- * filter. A block is divided into pieces, so narrow that the sums stay in L1. Strides and dilations are resolved here:
+ * filter. A block is divided into pieces, so narrow that the sums stay in L1. This loop resolves strides and dilations:
  *
  *  - Let g be the greatest common divisor of stride_y and dilation_y, classes = dilation_y / g and step = stride_y / g.
  *    Output rows p, p + classes, p + 2 * classes ... form a class. The input rows of a class are dilation_y apart: they are
- *    its lattice rows 0, 1, 2 ... For the j-th output row of a class, tap row r uses lattice row j * step + r. Each class is
- *    made by itself.
+ *    its lattice rows 0, 1, 2 ... For the j-th output row of a class, tap row r uses lattice row j * step + r. The loop
+ *    processes one class after the other.
  *  - Columns that are stride_x apart are neighbours in the ring, in a run called a phase. There is a phase for each column
  *    modulo stride_x that a tap needs. So tap column s finds the samples of neighbouring outputs side by side, from
  *    offsets[s] on.
@@ -22,7 +22,7 @@
 /* Sizes that follow from a problem. */
 typedef struct gconv_layout {
   int32_t classes, step;
-  int32_t band;     /* output rows that are made at a time: the number that the algorithm wants, or 1 if step > 1 */
+  int32_t band;     /* output rows that are computed at a time: the number that the algorithm wants, or 1 if step > 1 */
   size_t block;     /* samples of an output row in a block */
   size_t piece;     /* samples in a piece; block is a multiple of it; both are whole pixels and multiples of 64 */
   size_t phases;    /* phases of a row of the ring */
@@ -33,13 +33,13 @@ typedef struct gconv_layout {
 
 enum { GCONV_WINDOW_SLACK = 64 };
 
-/* A piece of a band, as an algorithm gets it. */
+/* A piece of a band: the input and output of gconv_make_piece(). */
 typedef struct gconv_window {
   const gconv_execution *execution;
   gconv_layout layout;
   const float *const *rows; /* tap row r of the j-th output row of the band uses rows[j * layout.step + r] */
   const int64_t *offsets;   /* S offsets: tap column s uses rows[..][offsets[s] + i] for sample i of the block */
-  int32_t count;            /* output rows of this band: layout.band, or fewer if a strip has fewer of the class */
+  int32_t count;            /* output rows of this band: layout.band, or fewer if the strip has fewer rows of the class */
   size_t width;             /* samples of this block: layout.block, or fewer in the last block */
   size_t first;             /* first sample of the piece, counted in the block: a multiple of 64 */
   size_t samples;           /* samples of the piece */
@@ -49,13 +49,14 @@ typedef struct gconv_window {
   void *extra; /* the algorithm's part of the workspace, aligned to 64 bytes */
 } gconv_window;
 
-/* Makes the sums of a piece. It is called for the pieces of a band from left to right, then for the next band. */
+/* Computes the sums of a piece. gconv_walk() calls it for the pieces of a band from left to right, then for the next band.
+ */
 typedef void gconv_make_piece(const gconv_window *window);
 
 /* Returns the stride divided by the greatest common divisor of stride and dilation. Taps i and i + period use one phase. */
 int32_t gconv_tap_period(int32_t stride, int32_t dilation);
 
-/* Returns by how many floats the taps reach beyond a block's last sample, within a phase: (S - 1) * dilation_x / stride_x
+/* Returns how many floats of a phase lie under the taps beyond a block's last sample: (S - 1) * dilation_x / stride_x
  * pixels. */
 size_t gconv_window_halo(const gconv_problem *problem);
 

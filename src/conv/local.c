@@ -389,7 +389,7 @@ gconv_status gconv_operation_local(gconv_statistic statistic, int32_t rows, int3
     return gconv_fail(GCONV_UNSUPPORTED, "%s takes any share of the samples: leave out --least-weight", names[statistic]);
   if (strcmp(o.algorithm, "auto") != 0 && strcmp(o.algorithm, "direct") != 0)
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s has only the algorithm direct, and not %.40s: leave out --algorithm, or give it "
+                      "%s has the algorithm direct alone, and not %.40s: leave out --algorithm, or give it "
                       "to the stage that it is for, before its --then",
                       names[statistic], o.algorithm);
   GCONV_NEW(l, 1, "no memory for an operation");

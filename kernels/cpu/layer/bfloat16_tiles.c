@@ -16,7 +16,7 @@ typedef struct tile_state {
   uint8_t rows[SIDE];
 } tile_state;
 
-enum { AHEAD = 4 * SPLITS * TILE_BYTES };     /* bytes of weights: how far ahead they are fetched from the L3 cache */
+enum { AHEAD = 4 * SPLITS * TILE_BYTES };     /* weights are prefetched from the L3 cache so many bytes ahead */
 enum { WEIGHTS = 4, SAMPLES = 6, TILES = 8 }; /* tiles 0 .. 3 are sums */
 
 TARGET void gconv_tiles_begin(int rows, int depth) {
@@ -32,8 +32,7 @@ TARGET void gconv_tiles_end(void) {
   _tile_release();
 }
 
-/* A step with the weights and samples in tiles W and X: each group of products differs from the one before by one of them.
- */
+/* The macros of a step: each product differs from the product before it by one operand, so one operand is loaded for it. */
 #define MEMORY_BARRIER __asm__ volatile("" : : : "memory") /* compilers do not know that tiles are loaded and stored */
 #define ZERO_SUM(sum, w, x, f, v) _tile_zero(sum);
 #define STORE_SUM(sum, w, x, f, v) _tile_stored(sum, p->sums + (f)*SIDE * p->pitch + (v)*SIDE, p->pitch * 4);
@@ -131,7 +130,7 @@ TARGET bool gconv_split_pairs(const float *a, const float *b, int64_t count, uin
     const __mmask16 there = (__mmask16)(count - i >= SIDE ? 0xffff : (1u << (count - i)) - 1);
     __m512 x = _mm512_maskz_loadu_ps(there, a + i), y = b ? _mm512_maskz_loadu_ps(there, b + i) : _mm512_setzero_ps();
     tiny |= tiny_lanes(x) | tiny_lanes(y);
-    x *= half; /* the largest numbers would be rounded to infinity */
+    x *= half; /* else the largest numbers would be rounded to infinity */
     y *= half;
     for (int split = 0; split < SPLITS; split++) {
       const __m512i rounded = (__m512i)_mm512_cvtne2ps_pbh(y, x), pairs = _mm512_permutexvar_epi16(interleave, rounded);

@@ -6,8 +6,8 @@
 #include "stage.h"
 
 enum {
-  GCONV_TILE_SIDE = 16, /* filters of a tile of weights; pixels of a vector; and the most pairs of numbers of a step */
-  GCONV_SPLITS = 3,     /* bfloat16 of a number, the largest first */
+  GCONV_TILE_SIDE = 16, /* filters of a tile of weights, pixels of a vector, and the most pairs of numbers of a step */
+  GCONV_SPLITS = 3,     /* bfloat16 numbers that a float32 is split into, the largest first */
   GCONV_TILE_BYTES = 1024
 };
 
@@ -24,8 +24,8 @@ typedef struct gconv_tile_product {
   int64_t fetched; /* bytes of each step's weights to prefetch for a later step; set by gconv_tiles_multiply() */
 } gconv_tile_product;
 
-/* Gives the tiles of this thread their sizes: blocks of `rows` filters, steps of `depth` pairs. The tiles are the thread's
- * until gconv_tiles_end(). */
+/* Sets the sizes of this thread's tiles: blocks of `rows` filters, steps of `depth` pairs. They hold until
+ * gconv_tiles_end(). */
 void gconv_tiles_begin(int rows, int depth);
 void gconv_tiles_end(void);
 
@@ -34,7 +34,7 @@ void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors
 
 #define GCONV_TINY 0x1p-100F /* smaller numbers lose some of their 24 bits in tiles; the smallest become 0 */
 
-/* Writes pairs (a[i] / 2, b[i] / 2), each split three times: split n begins at to + n * split. b may be NULL: then it is 0.
+/* Writes pairs (a[i] / 2, b[i] / 2), each split into three: part n begins at to + n * split. If b is NULL, b[i] is 0.
  * Returns whether a number is below GCONV_TINY, and not 0. */
 bool gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t split);
 

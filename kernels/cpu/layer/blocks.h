@@ -25,19 +25,19 @@ static inline int32_t gconv_block_filters(const gconv_blocks *b, int32_t i) {
   return b->size + (i < b->larger);
 }
 
-/* A number of items that is cut into parts of `size`, each of which makes `tasks` tasks. */
+/* `count` items that are cut into parts of `size` items. Each part makes `tasks` tasks. */
 typedef struct gconv_cake {
   int64_t count, size, least, most, tasks; /* least and most: bounds of the size */
-  double single;                           /* what an odd item takes, relative to one of a pair */
+  double single;                           /* the time of an odd item, relative to an item of a pair */
 } gconv_cake;
 
-/* Returns what the busiest of some threads does if parts have `size` items. */
+/* Returns the work of the busiest thread if parts have `size` items. */
 static inline double gconv_cake_load(const gconv_cake *c, int64_t size, int32_t threads) {
   const double part = (double)(size / 2 * 2) + (double)(size % 2) * c->single;
   return part * (double)gconv_divide_up(c->tasks * gconv_divide_up(c->count, size), threads);
 }
 
-/* Returns the size of parts for which threads have about the same to do; it is larger than c->size rather than smaller. */
+/* Returns the size of parts for which threads have about equal work. Sizes above c->size are preferred to smaller sizes. */
 static inline int64_t gconv_even_size(const gconv_cake *c, int32_t threads) {
   int64_t best = c->size;
   for (int64_t size = c->most; size >= c->least && threads > 1; size--)

@@ -8,15 +8,15 @@
  *
  * A complex point holds two samples: the real part is one tile, the imaginary part its neighbour. Taps are real, so the
  * tiles stay apart. A strip of some columns is loaded, transformed (fft_columns.h) and transposed at a time, so it stays in
- * the L2 cache; then what were the rows of the tile are transformed in the same way. Products do not care about the order
- * of frequencies, nor that points are transposed.
+ * the L2 cache; then the rows of the tile, which are columns now, are transformed in the same way. Products depend neither
+ * on the order of frequencies nor on the transposition of points.
  *
  * A task takes a few pairs of tiles, transforms all their channels, and then makes FILTERS outputs at a time. The spectra of
- * filters come from memory once for each task, in the order in which they are used; so a task with more pairs needs less of
- * the memory's bandwidth, and more of the caches.
+ * filters come from memory once for each task, in the order of their use. So a task with more pairs needs less bandwidth of
+ * memory, and more of the caches.
  *
- * An infinity or a NaN would spread over its pair of tiles, and so would a sample so large that sums may overflow on the
- * way. Such samples are left out of the transforms, and their products with the taps are added afterwards.
+ * An infinity or a NaN would spread over its pair of tiles. So would a sample so large that sums in between may overflow.
+ * Such samples are left out of the transforms, and their products with the taps are added afterwards.
  */
 #include "../fft_columns.h"
 #include "../train/product.h"
@@ -33,7 +33,7 @@ enum {
   CHUNK = 16,               /* frequencies whose taps are neighbours */
   FILTERS = 4,              /* filters whose outputs are made at a time */
   PAIRS = 4,                /* pairs of tiles of a task, at most */
-  LEAST_TASKS = 32,         /* as many as this, if there are so many pairs: then threads share them evenly */
+  LEAST_TASKS = 32,         /* tasks, if there are so many pairs: then threads share them evenly */
   TASK_FLOATS = 1 << 20,    /* floats of the points of a task: 4 MiB */
   STRIP_FLOATS = 128 << 10, /* floats of a strip: 512 KiB */
 };
@@ -70,13 +70,13 @@ typedef struct cut {
 static int64_t extent(int32_t taps, int32_t dilation) {
   return (int64_t)(taps - 1) * dilation + 1;
 }
-/* The outputs that the tiles have to cover, if the stride were 1. */
+/* The outputs that the tiles have to cover, counted as if the stride were 1. */
 static int64_t visited(int32_t outputs, int32_t stride) {
   return (int64_t)(outputs - 1) * stride + 1;
 }
 
-/* Returns the nanoseconds of one thread of the reference CPU for a point that is transformed in one direction, in columns of
- * 2^log points, and moved. All CPUs choose tiles by them, so bits are the same. */
+/* Returns the nanoseconds of one thread of the reference CPU for transforming a point in one direction, in columns of 2^log
+ * points, and moving it. All CPUs choose tiles by these times, so bits are the same. */
 static double pace(int log) {
   static const double ns[LOGS] = {1.2, 1.0, 1.2, 1.4, 1.8, 2.3, 3.5, 6};
   return ns[log - LEAST_LOG];
@@ -114,8 +114,8 @@ static double work_of(const gconv_layer_problem *problem, const cut *c, double *
   return transforms + filter_points * turns * 0.8 + outputs * 0.3;
 }
 
-/* Returns the cut whose estimated time for one image is least, so that an image has the same bits in any batch. Without
- * `down`: the filter is too large. */
+/* Returns the cut with the least estimated time for one image, so that an image has the same bits in any batch. If the
+ * filter is too large, `down` is 0. */
 static cut cut_of(const gconv_layer_problem *problem) {
   const double fma_ns = 1 / 40.0; /* of one thread of the reference CPU */
   gconv_layer_problem image = *problem;
@@ -162,7 +162,7 @@ static void strip_to_points(const cut *c, const float *twiddles, float *strip, i
   gconv_learn_transpose(strip + c->strip, c->strip_pitch, c->rows, c->strip, to + c->rows, c->pitch);
 }
 
-/* The way back. */
+/* Does the reverse of strip_to_points(). */
 static void points_to_strip(const cut *c, const float *twiddles, const float *points, int64_t x, float *strip) {
   const float *from = points + x * c->pitch;
   gconv_learn_transpose(from, c->pitch, c->strip, c->rows, strip, c->strip_pitch);
@@ -170,7 +170,7 @@ static void points_to_strip(const cut *c, const float *twiddles, const float *po
   gconv_fft_columns(strip, (size_t)c->strip_pitch, (size_t)c->strip, (size_t)c->strip, c->log_y, twiddles, false);
 }
 
-/* Transforms what were the rows of the tile. */
+/* Transforms the rows of the tile, which are columns of its points. */
 static void transform_rows(const cut *c, const float *twiddles, float *points, bool forward) {
   gconv_fft_columns(points, (size_t)c->pitch, (size_t)c->rows, (size_t)c->rows, c->log_x, twiddles + 2 * c->rows, forward);
 }
@@ -192,7 +192,7 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
   return (size_t)(CHUNK + twiddle_floats(&c) + problem->groups * group_floats(&c));
 }
 
-/* Returns the size up to which samples are safe. With M = max |x|, S = sum |weight| of a filter, and n points of a tile, no
+/* Returns the largest |x| of safe samples. With M = max |x|, S = sum |weight| of a filter, and n points of a tile, no
  * point of a spectrum exceeds 2 n M, no product 2 S M, and no sum on the way back 2 n S M. */
 static float safe_limit(const gconv_layer_problem *problem, const cut *c, const float *weights) {
   double most = 1;
@@ -270,7 +270,7 @@ typedef struct walk {
   const gconv_layer_problem *problem;
   const float *twiddles, *weights; /* of the group */
   cut cut;
-  float limit; /* of safe samples */
+  float limit; /* the largest safe |x| */
   const float *in;
   float *out;
   int64_t first; /* its first tile */
@@ -279,7 +279,7 @@ typedef struct walk {
   int32_t unsafe[2 * PAIRS]; /* of each tile: not 0 if samples were left out */
 } walk;
 
-static int64_t tile_row(const walk *w, int64_t tile) { /* Returns the first output row of a tile, if the stride were 1. */
+static int64_t tile_row(const walk *w, int64_t tile) { /* Returns a tile's first output row, as if the stride were 1. */
   return (w->first + tile) / w->cut.across * w->cut.valid_y;
 }
 static int64_t tile_column(const walk *w, int64_t tile) {
@@ -341,7 +341,7 @@ static void make_points(walk *w) {
     }
 }
 
-/* The sums of a strip of outputs: those of a tile, from column x of the tile on. Rows are strip_pitch floats apart. */
+/* The sums of a strip of a tile's outputs, from column x of the tile on. Rows are strip_pitch floats apart. */
 typedef struct outputs {
   int64_t tile, x, width;
   float *sums;
@@ -471,9 +471,9 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   return gconv_layer_cpu_ms(problem, machine, multiply_adds / 0.7, moving_ns);
 }
 
-/* As in ../fft.c: the standard deviation of an error in the 2 * (log_y + log_x) levels of the transforms of samples there
- * and back, and in those of taps, is at most u = 2^-24 a level, relative to (sum |weight|) * max |x|; a chain of C products
- * adds C / 8. The bound is 16 standard deviations. */
+/* The bound is 16 standard deviations, as in ../fft.c. Each level of the transforms adds an error whose standard deviation
+ * is at most u = 2^-24, relative to (sum |weight|) * max |x|. There are 2 * (log_y + log_x) levels for samples, there and
+ * back, and log_y + log_x for taps. A chain of C products adds C / 8 to the sum of squares. */
 static double error_bound(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
   return 16 * 0x1p-24 * sqrt(3.0 * (c.log_y + c.log_x) + (double)c.channels / 8 + 2);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm-6xbf16: accuracy of the class of float32 from products of tiles of bfloat16 (AMX). Each float32 becomes three
- * bfloat16, x = x1 + x2 + x3, of which each has the first 8 bits of what is left. Of the nine products of two such sums, the
- * six largest are added up in float32:
+ * gemm-6xbf16: about the accuracy of float32 from products of tiles of bfloat16 (AMX). Each float32 is split into three
+ * bfloat16, x = x1 + x2 + x3. Each part has the first 8 bits of the rest that the parts before it left. Of the nine products
+ * of two such sums, the six largest are added up in float32:
  *
  *   w x = w1 x3 + w1 x2 + w2 x2 + w2 x1 + w3 x1 + w1 x1
  *
  * An instruction adds the product of 16 x 32 weights and 32 x 16 samples to 16 filters of 16 pixels, in 16 cycles. So six of
- * them do 85 multiply-adds a cycle, where vectors of AVX-512 do 32.
+ * them compute 85 multiply-adds a cycle; vectors of AVX-512 compute 32.
  *
  *   weights   a tile has 16 filters in rows, and 16 pairs of weights in columns
  *   samples   a tile has 16 pairs of samples in rows, and 16 pixels in columns
  *
- * A pair is of two neighbouring channels. The samples of a task are staged as planes of pairs: a row of a tile is any 16
- * neighbours in a plane, so all taps read the same planes, from places that depend on the tap. Planes are apart by the same
- * distance, which is the distance of a tile's rows. A step is one such product of 16 pairs:
+ * A pair is the samples of two neighbouring channels. The samples of a task are staged as planes of pairs. A row of a tile
+ * is 16 neighbours in a plane, at a place that depends on the tap; so all taps read the same planes. The rows of a tile are
+ * in neighbouring planes, which are equally far apart. A step is one such product of 16 pairs:
  *
  *   many channels   one tap, and 16 pairs of channels (or fewer: channels are divided evenly)
- *   few channels    neighbouring taps. A plane for each of them has the samples under it, shifted to the same place
+ *   few channels    several neighbouring taps; for each of them, there is a plane of shifted samples
  *
- * With a stride, planes are divided into sheets, as stage.h divides a channel into phases: outputs that are neighbours read
+ * With a stride, planes are divided into sheets, as stage.h divides a channel into phases: neighbouring outputs then read
  * neighbours. Rows of outputs follow each other in the planes, with the border pixels between them. So vectors of 16 pixels
- * pass over the ends of rows, and are almost full even for images of 7 x 7; what they make of the border pixels is dropped.
+ * pass over the ends of rows, and are almost full even for images of 7 x 7. Their sums at border pixels are dropped.
  *
- * A task has some rows, columns and filters. It makes 32 filters of all its pixels after each other.
+ * A task has some rows, columns and filters. It computes all its pixels for 32 filters, then for the next 32.
  */
 #include "base/cpu.h"
 #include "gemm_6xbf16_cut.h"
@@ -61,7 +61,7 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
 
 /* ---- Weights: [group][block][step][split] tiles, then a scale for each filter ----
  *
- * Tiles take what is below the normal numbers for 0, and sums of large samples must stay finite on the way. So samples are
+ * Tiles take numbers below the normal range for 0, and sums of large samples must not overflow in between. So samples are
  * halved. The weights of a filter are multiplied by a power of 2, after which the largest is between 1 and 2. Then the
  * filter's sums are multiplied by its scale. */
 
@@ -86,8 +86,8 @@ static int exponent_of(const float *weights, int64_t count) {
   return exponent - 1;
 }
 
-/* Returns the nearest bfloat16, as the 16 bits that a float32 begins with. What is below the normal numbers becomes 0, as
- * the tiles have it. */
+/* Returns the nearest bfloat16, as the 16 bits that a float32 begins with. Numbers below the normal range become 0, as in
+ * tiles. */
 static uint16_t round_to_bfloat16(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -250,7 +250,7 @@ static void split_rows(walk *w, const source *s, const float *a, const float *b,
   }
 }
 
-/* Fetches the samples of a plane that is made soon. */
+/* Prefetches the samples of a plane that is staged soon. */
 static void fetch_plane(const walk *w, const source *s, const float *channel) {
   for (int64_t i = 0; i < s->rows; i++) {
     const float *row = row_of(w, s, channel, i);
@@ -259,7 +259,7 @@ static void fetch_plane(const walk *w, const source *s, const float *channel) {
   }
 }
 
-/* Makes a plane of two channels, the second of which may be NULL. Output (0, 0) has the sample in row `top` and column
+/* Stages a plane of the channels a and b; b may be NULL. Its place for output (0, 0) has the sample in row `top` and column
  * `left` of the image. Short rows are copied first, so that vectors pass over their ends. */
 static void fill_plane(walk *w, const float *a, const float *b, int64_t top, int64_t left, uint32_t *to) {
   const gconv_layer_problem *problem = &w->l->problem;
@@ -314,7 +314,7 @@ static bool sees_tiny(const walk *w, int64_t row, int64_t column) {
 }
 
 /* Replaces outputs of a row by the sums of the definition where tiles fail: an infinity minus its first bfloat16 is NaN,
- * sums may overflow on the way, and the parts of tiny samples are taken for 0. Sums of tiny samples are below 2^-60. */
+ * sums in between may overflow, and tiles take the parts of tiny samples for 0. Sums of tiny samples are below 2^-60. */
 static void define_row(const walk *w, const float *sums, float scale, int64_t k, int64_t row, float bias,
                        const gconv_layer_bounds *bounds, float *out) {
   const gconv_layer_problem *problem = &w->l->problem;
@@ -415,16 +415,17 @@ static const char *available(void) {
   return gconv_cpu_tiles() ? NULL : "this processor does not multiply tiles of bfloat16 (AMX), or $GCONV_ISA is set";
 }
 
-/* The rests of weight and sample, 2^-26 of each, and the three products that are left out, w2 x3, w3 x2 and w3 x3: together
- * less than 2^-22. Each step rounds 6 times 17 sums of two, of which one is of the whole. */
+/* The rests that splitting leaves, 2^-26 of the weight and of the sample, and the three products that are left out, w2 x3,
+ * w3 x2 and w3 x3, are together less than 2^-22. A step has 6 products. Each of them rounds 17 times, but only one of these
+ * times for the whole sum. */
 static double bound(const gconv_layer_problem *problem) {
   const layout l = layout_of(problem);
   const double roundings = 6 * ((double)l.steps + 17) + 1;
   return 0x1p-22 + (roundings < 0x1p22 ? roundings * 0x1p-24 / (1 - roundings * 0x1p-24) : 1);
 }
 
-/* Times of other algorithms are those of the reference CPU, which has no tiles: a cycle counts as the 25 multiply-adds that
- * make this comparable to them. It does not depend on the number of threads. */
+/* The times of other algorithms are those of the reference CPU, which has no tiles. To compare with them, a cycle counts as
+ * 25 multiply-adds. The cost does not depend on the number of threads. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   gconv_layer_problem any_threads = *problem;
   any_threads.threads = 0;

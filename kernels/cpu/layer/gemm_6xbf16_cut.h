@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A layer as steps of tiles, and how its pixels and filters are cut into tasks: for gemm_6xbf16.c, which says what a step
- * is. */
+/* For gemm_6xbf16.c, which explains steps and sheets: divides a layer into steps of tiles, and cuts its pixels and filters
+ * into tasks. */
 #pragma once
 
 #include "bfloat16_tiles.h"
@@ -14,8 +14,8 @@ enum {
   STAGE_BYTES = 896 << 10,  /* samples of a task: they stay in the L2 cache */
   WEIGHT_BYTES = 512 << 10, /* weights that stay there beside them */
   LONG_ROW = 64,            /* outputs of a row that is not copied before it is split */
-  THREADS = 4,              /* if it is not known how many share the tasks */
-  TASK_CYCLES = 20000,      /* that are worth a task */
+  THREADS = 4,              /* the assumed number of threads, if it is not known */
+  TASK_CYCLES = 20000,      /* the fewest cycles that are worth a task */
   PRODUCT_CYCLES = 28,
   MOST_FILTERS = TOGETHER * SIDE
 };
@@ -30,7 +30,7 @@ typedef struct layout {
   int32_t pairs, slices, depth;      /* pairs of channels; steps of a group of taps; pairs of a step */
   int32_t steps;
   int32_t period_y, period_x; /* sheets */
-  int32_t reach_y, reach_x;   /* rows and columns of a sheet behind those of the outputs */
+  int32_t reach_y, reach_x;   /* further rows and columns of a sheet, after those of the outputs */
 } layout;
 
 static int32_t smaller(int32_t a, int32_t b) {
@@ -60,7 +60,7 @@ static void group_taps(layout *l) {
   }
 }
 
-/* Returns the problem with all pixels in one row, if no output has another sample then. */
+/* Returns the problem with all pixels in one row, if each output then still reads the same samples. */
 static gconv_layer_problem flatten(const gconv_layer_problem *problem) {
   gconv_layer_problem flat = *problem;
   const int64_t pixels = gconv_layer_plane(problem);
@@ -97,8 +97,8 @@ static layout layout_of(const gconv_layer_problem *problem) {
   return l;
 }
 
-/* Returns the first tap of a group along an axis. The last group ends with the last tap: what it shares with the group
- * before counts there. So a step reads no sample that is under no tap, which may be NaN. */
+/* Returns the first tap of a group along an axis. The last group ends with the last tap, and its taps that belong to the
+ * group before it have the weight 0. So a step reads only samples under taps: other samples might be NaN. */
 static int32_t first_tap(int32_t group, int32_t near, int32_t taps) {
   return smaller(group * near, taps - near);
 }
@@ -118,7 +118,7 @@ static int64_t vectors_of(const cut *c) {
   return gconv_divide_up((c->rows - 1) * c->pitch + c->columns, SIDE);
 }
 
-/* Sets what follows from rows, columns and parts. */
+/* Sets the fields that follow from rows, columns and parts. */
 static cut complete(const layout *l, cut c, int64_t parts) {
   c.bands = up(l->problem.out_height, c.rows);
   c.pieces = up(l->problem.out_width, c.columns);
@@ -129,9 +129,9 @@ static cut complete(const layout *l, cut c, int64_t parts) {
   return c;
 }
 
-/* Returns the cycles of a task, as they were measured with numbers in the L2 cache: 28 for each product of tiles, 1.5 for
- * each sample that is staged, and 1 for each output. Weights are read while products are computed, but not as fast if they
- * are more than the cache has room for. */
+/* Returns the cycles of a task, measured with numbers in the L2 cache: 28 for each product of tiles, 1.5 for each staged
+ * sample, and 1 for each output. Weights are read while products are computed, but more slowly if they do not fit into the
+ * cache. */
 static double task_cycles(const layout *l, const cut *c) {
   const double blocks = smaller(c->part_blocks, l->blocks), bytes = blocks * l->steps * SPLITS * TILE_BYTES;
   const double staged = (double)c->plane * l->slices * l->depth * l->period_y * l->period_x * 2;
@@ -164,7 +164,7 @@ static cut cut_pixels(const layout *l, cut c, int64_t wanted) {
   return c;
 }
 
-/* Returns the largest rows and columns whose samples fit. */
+/* Returns the most rows and columns whose samples fit into STAGE_BYTES. */
 static cut largest(const layout *l) {
   const gconv_layer_problem *problem = &l->problem;
   const int64_t most = gconv_clamp(STAGE_BYTES / (int64_t)sizeof(uint32_t) / planes_of(l), 2 * SIDE, INT32_MAX);

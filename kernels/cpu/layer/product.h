@@ -20,8 +20,8 @@ typedef struct gconv_panel {
   int32_t channels, taps;
   bool begins; /* sums begin at 0; else they are added to those in memory */
   bool half;   /* V is 1, and only the lower half of the vector has filters */
-  /* Weights that are needed soon. Tiles fetch them into the L2 cache, a vector for each tap, until none is left or, between
-   * tiles, `ahead` becomes NULL: processors do not look so far ahead in memory. */
+  /* Weights that are needed soon, or NULL. Tiles prefetch them into the L2 cache, a vector for each tap, because processors
+   * do not prefetch so far ahead. */
   const float *ahead, *ahead_end;
 } gconv_panel;
 
@@ -45,7 +45,7 @@ typedef struct gconv_product {
 /* Returns the product for this processor. */
 const gconv_product *gconv_product_here(void);
 
-/* Lets the next tiles of a panel fetch `count` weights. */
+/* Lets the next tiles of a panel prefetch `count` weights. */
 static inline void gconv_panel_expect(gconv_panel *panel, const float *weights, int64_t count) {
   panel->ahead = weights;
   panel->ahead_end = weights + count;
@@ -60,11 +60,12 @@ void gconv_product_row(const gconv_product *product, gconv_panel *panel, const f
 void gconv_product_finish(const gconv_product *product, const gconv_layer_problem *problem, const float *sums,
                           int64_t stride, int64_t pixels, const float *biases, int64_t filters, float *out);
 
-/* Replaces sums of a block of channels, in their place, by outputs: `pixels` neighbours. `there` of its filters exist. */
+/* Replaces the sums of a block of channels in place by outputs, for `pixels` neighbouring pixels. The first `there` filters
+ * of the block exist. */
 void gconv_layer_finish_block(const gconv_layer_problem *problem, const float *biases, int64_t there, int64_t pixels,
                               float *values);
 
-/* Does the same for outputs in blocks of channels: rows of `columns` pixels, whose sums follow each other, of filters first
- * .. first + V * lanes - 1. `out` is where block 0 has the first pixel. */
+/* Does what gconv_product_finish() does for outputs in blocks of channels: `rows` rows of `columns` pixels, of filters first
+ * .. first + V * lanes - 1. Sums have no gaps. `out` is where block 0 has the first pixel. */
 void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer_problem *problem, const float *sums, int V,
                                  int64_t rows, int64_t columns, const float *biases, int64_t first, float *out);

@@ -94,7 +94,7 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
     b[i] = _mm512_shuffle_ps(l0, l1, 0x44), b[i + 1] = _mm512_shuffle_ps(l0, l1, 0xee);
     b[i + 2] = _mm512_shuffle_ps(h0, h1, 0x44), b[i + 3] = _mm512_shuffle_ps(h0, h1, 0xee);
   }
-  UNROLL for (int i = 0; i < 4; i++) { /* then the quarters; b[4 * j + i]: filters i, i + 4, i + 8, i + 12, pixels 4j .. */
+  UNROLL for (int i = 0; i < 4; i++) { /* then quarters; b[4 * j + i] has filters i, i + 4, i + 8, i + 12 of pixels 4j .. */
     __m512 l0 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88), h0 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
     __m512 l1 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88), h1 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
     STORE(to + i * pitch, _mm512_shuffle_f32x4(l0, l1, 0x88));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The definition in layer_problem.h, one to one. It is slow, but the exact family is compared with it. One task is one
- * output plane. */
+/* reference: computes the definition in layer_problem.h step by step. It is slow; the exact family is compared with it. One
+ * task is one output plane. */
 #include "kernels/activation.h"
 #include "kernels/layer_algorithm.h"
 #include "stage.h"

@@ -27,7 +27,7 @@ typedef struct gconv_layer_stage {
   int64_t phase;            /* floats from one phase to the next */
   int64_t channel;          /* floats from one channel to the next */
   int64_t step;             /* floats from the samples of an output to those of its neighbour: 1; in place, the stride */
-  bool in_place;            /* the input can be used as it is, as no tap is outside the image */
+  bool in_place;            /* tiles read the input itself, because no tap is outside the image */
 } gconv_layer_stage;
 
 /* Returns the layout for bands of `rows` output rows. It is in place only if the stride is 1 and the rows have at least
@@ -55,19 +55,19 @@ const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_
 /* ---- Inputs in blocks of channels (stage_blocks.c) ---- */
 
 typedef struct gconv_block_stage {
-  bool in_place;         /* no tap is outside the image: the input is used as it is */
+  bool in_place;         /* tiles read the input itself, because no tap is outside the image */
   int64_t height, width; /* of the image, or of the copy of a window */
   int64_t step, pitch;   /* floats from the samples of an output to those of its neighbour, and of the output below */
   int64_t block;         /* floats from one block of channels to the next */
 } gconv_block_stage;
 
-/* A window: what some outputs need of some channels. */
+/* A window: the samples of some channels under some outputs. */
 typedef struct gconv_block_window {
-  int64_t channel, channels;          /* the first, of all channels of the image, and how many */
+  int64_t channel, channels;          /* number of the first channel in the image, and how many */
   int64_t row, rows, column, columns; /* of outputs */
 } gconv_block_window;
 
-/* Returns the layout of windows of at most so many rows and columns of outputs. */
+/* Returns the layout of windows of at most `rows` x `columns` outputs. */
 gconv_block_stage gconv_block_stage_of(const gconv_layer_problem *problem, int64_t rows, int64_t columns);
 
 /* Returns the floats of a workspace for `channels` staged channels; 0 if in place. */
@@ -82,7 +82,7 @@ void gconv_block_stage_offsets(const gconv_block_stage *stage, const gconv_layer
 const float *gconv_block_stage_fill(const gconv_block_stage *stage, const gconv_layer_problem *problem, const float *in,
                                     const gconv_block_window *window, float *to);
 
-/* Returns NULL if algorithms whose vectors have so many lanes take the problem's tensors, in blocks or not; else why not. */
+/* Returns NULL if algorithms with vectors of `lanes` lanes take the problem's tensors, in blocks or not; else the reason. */
 const char *gconv_layer_takes_blocks(const gconv_layer_problem *problem, int lanes);
 
 /* Copies `count` floats that do not overlap. It is faster than memcpy() for the short rows of small images. */
@@ -104,7 +104,7 @@ static inline void gconv_layer_copy_row(const float *restrict from, float *restr
 }
 
 /* Prefetches the cache line of an address, which may be outside of the array. This helps where processors do not prefetch by
- * themselves, such as for a few samples of each plane. */
+ * themselves, such as a few samples of each plane. */
 #if defined(__GNUC__)
 #define FETCH(address) __builtin_prefetch((const void *)(uintptr_t)(address))
 #define FETCH_FAR(address) __builtin_prefetch((const void *)(uintptr_t)(address), 0, 2) /* into the L2 cache */
@@ -115,12 +115,12 @@ static inline void gconv_layer_copy_row(const float *restrict from, float *restr
 
 /* Bounds of outputs. */
 typedef struct gconv_layer_bounds {
-  bool enough; /* outputs are sum + bias within these bounds: no other activation and no tail has to follow */
+  bool enough; /* outputs are sum + bias within these bounds: neither an activation nor a tail follows */
   float low, high;
 } gconv_layer_bounds;
 
-/* Returns the sum of a filter at an output, by the definition, without its bias. It replaces outputs that are NaN in a
- * faster algorithm only. `in` is the first channel of the filter's group. */
+/* Returns the sum of a filter at an output, by the definition, without its bias. Faster algorithms call it
+ * for outputs that their own sums make infinite or NaN. `in` is the first channel of the filter's group. */
 float gconv_layer_sum(const gconv_layer_problem *problem, const float *in, const float *weights, int64_t row,
                       int64_t column);
 
@@ -137,7 +137,7 @@ static inline gconv_layer_bounds gconv_layer_bounds_of(const gconv_layer_problem
   return bounds;
 }
 
-/* If outputs have no activation, and their tail only adds a tensor and clamps: sets `bounds`, and returns the elements that
+/* If outputs have no activation, and their tail only adds a tensor and clamps, sets `bounds`, and returns the elements that
  * are added to the outputs from `out` on. Else returns NULL. */
 static inline const float *gconv_layer_added(const gconv_layer_problem *problem, const float *out,
                                              gconv_layer_bounds *bounds) {
@@ -165,8 +165,8 @@ void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, i
 /* For cost(): floats of a vector of the reference CPU (tile.h), which has AVX2. */
 enum { GCONV_REFERENCE_LANES = 8 };
 
-/* For cost(): returns the milliseconds of a layer. It adds the time of so many multiplications at the peak of the processor,
- * `moving_ns` nanoseconds of one thread of the reference CPU, staging the input, and storing outputs that caches do not
- * keep. */
+/* For cost(): returns the milliseconds of a layer. It adds the times of `multiplications` at the peak of the processor, of
+ * `moving_ns` nanoseconds of one thread of the reference CPU, of staging the input, and of storing outputs that caches do
+ * not keep. */
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
                           double moving_ns);

@@ -3,8 +3,8 @@
  * winograd: F(2 x 2, 3 x 3) in float32 (kernels/winograd.h), band by band (winograd_walk.h).
  *
  * 16 of 36 multiplications remain, a factor of 2.25. But there are 32 additions for each tile and channel, 24 for each tile
- * and filter, and the filters are 16 / 9 as large. So it needs channels and filters, at least 32 of each, and an image that
- * is large enough to use each filter many times: 7 x 7 is too small.
+ * and filter, and the filters are 16 / 9 as large. So it needs at least 32 channels and 32 filters, and an image that is
+ * large enough to use each filter many times: 7 x 7 is too small.
  */
 #include "kernels/winograd.h"
 #include "stage.h"

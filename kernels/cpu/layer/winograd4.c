@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * winograd4: F(4 x 4, 3 x 3) in float32: 4 x 4 outputs under a 3 x 3 filter with 36 multiplications in place of 144, band by
- * band (winograd_walk.h). kernels/winograd.h explains the method. Here, the six points are 0, +-sqrt(1/2), +-sqrt(2) and
- * infinity, whose results are some three times as exact as those of the usual 0, +-1, +-2. With w = sqrt(2):
+ * band (winograd_walk.h). kernels/winograd.h explains the method. winograd4 takes the six points 0, +-sqrt(1/2), +-sqrt(2)
+ * and infinity. Its errors are some three times smaller than with the usual points 0, +-1, +-2 and infinity. With w =
+ * sqrt(2):
  *
  *        | 1   0  -5/2   0   1  0 |        |  1    0    0  |        | 1  1    1    1    1   0 |
  *        | 0  -w   -2   w/2  1  0 |        | -2/3 -w/3 -1/3|        | 0  w/2 -w/2  w   -w   0 |
@@ -33,7 +34,7 @@ typedef struct transforms {
 #include "../each_isa.h"
 
 /* Multiplies three numbers, which are `step` apart, by G. */
-static void turn_filter(const double *g, int step, double to[6]) {
+static void multiply_by_G(const double *g, int step, double to[6]) {
   const double root = 1.4142135623730951, a = g[0], b = root * g[step], c = g[2 * step];
   to[0] = a;
   to[1] = (-2 * a - b - c) / 3;
@@ -49,11 +50,11 @@ static void transform_filter(const float *g, float *to, int64_t stride) {
   for (int i = 0; i < 9; i++)
     filter[i] = g[i];
   for (int s = 0; s < 3; s++)
-    turn_filter(filter + s, 3, half[s]);
+    multiply_by_G(filter + s, 3, half[s]);
   for (int r = 0; r < 6; r++) {
     const double row[3] = {half[0][r], half[1][r], half[2][r]};
     double points[6];
-    turn_filter(row, 1, points);
+    multiply_by_G(row, 1, points);
     for (int s = 0; s < 6; s++)
       to[(6 * r + s) * stride] = (float)(points[s] / (double)SCALE);
   }
@@ -61,8 +62,8 @@ static void transform_filter(const float *g, float *to, int64_t stride) {
 
 /* Returns the error bound, as gconv_winograd_bound() derives it. Let b[i] be the sum of row i of |B'|. The largest sum over
  * i of |A'|[o][i] |G|[i][k] b[i], of all outputs o and taps k, is 12.54; of two dimensions, its square, 157.2. It takes the
- * place of 16. A path through both turns of B', U, both turns of A' and the rounded roots has at most 24 roundings beside
- * the C of the sum. */
+ * place of 16. A path through both products with B', U, both products with A' and the rounded roots has at most 24
+ * roundings, besides the C roundings of the sum. */
 static double bound(const gconv_layer_problem *problem) {
   const double n = (157.2 * ((double)(problem->channels / problem->groups) + 24) + 1) * 1.01 * 0x1p-24;
   return n < 0.5 ? n : 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The transforms of winograd4.c for one kind of vector (each_isa.h). */
 
-/* Multiplies six rows, or six columns, by B': once for each turn of B' d B. */
-GCONV_INLINE TARGET void NAME(turn_input)(VECTOR *d, const int step) {
+/* Multiplies six rows, or six columns, by B': once for each side of B' d B. */
+GCONV_INLINE TARGET void NAME(times_B)(VECTOR *d, const int step) {
   const VECTOR root = SPREAD(&ROOT), two = SPREAD(&MINUS_TWO), half = SPREAD(&MINUS_HALF), more = SPREAD(&MINUS_MORE);
   const VECTOR a = d[0], b = d[step], c = d[2 * step], e = d[3 * step], f = d[4 * step], g = d[5 * step];
   const VECTOR outer = ADD_PRODUCT(two, c, f), inner = ADD_PRODUCT(half, c, f);
@@ -23,17 +23,17 @@ static TARGET void NAME(transform_input)(const float *from, const int64_t *offse
     VECTOR d[36];
     UNROLL for (int x = 0; x < 6; x++) {
       UNROLL for (int y = 0; y < 6; y++) d[6 * y + x] = LOAD(from + offsets[6 * y + x] + j);
-      NAME(turn_input)(d + x, 6);
+      NAME(times_B)(d + x, 6);
     }
     UNROLL for (int y = 0; y < 6; y++) {
-      NAME(turn_input)(d + 6 * y, 1);
+      NAME(times_B)(d + 6 * y, 1);
       UNROLL for (int x = 0; x < 6; x++) STORE(to + (6 * y + x) * point + j, d[6 * y + x]);
     }
   }
 }
 
 /* Multiplies six rows by A' into four: y[0], y[step] ... */
-GCONV_INLINE TARGET void NAME(turn_output)(const VECTOR *m, VECTOR *y, const int step) {
+GCONV_INLINE TARGET void NAME(times_A)(const VECTOR *m, VECTOR *y, const int step) {
   const VECTOR root = SPREAD(&ROOT), half_root = SPREAD(&HALF_ROOT), two = SPREAD(&TWO), half = SPREAD(&HALF);
   const VECTOR near = m[1] + m[2], across = half_root * (m[1] - m[2]), far = m[3] + m[4], beyond = root * (m[3] - m[4]);
   y[0] = m[0] + near + far;
@@ -49,11 +49,11 @@ static TARGET void NAME(transform_output)(const float *from, int64_t point, floa
   UNROLL for (int x = 0; x < 6; x++) {
     VECTOR m[6];
     UNROLL for (int y = 0; y < 6; y++) m[y] = LOAD(from + (6 * y + x) * point);
-    NAME(turn_output)(m, half + x, 6);
+    NAME(times_A)(m, half + x, 6);
   }
   UNROLL for (int a = 0; a < 4; a++) {
     VECTOR y[4];
-    NAME(turn_output)(half + 6 * a, y, 1);
+    NAME(times_A)(half + 6 * a, y, 1);
     UNROLL for (int b = 0; b < 4; b++) STORE(to[4 * a + b], y[b] * scale);
   }
 }

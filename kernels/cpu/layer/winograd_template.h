@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The transforms of winograd.c for one kind of vector (each_isa.h). */
 
-/* Multiplies four rows, or four columns, by B': once for each turn of B' d B. */
-GCONV_INLINE TARGET void NAME(turn_input)(VECTOR *a, VECTOR *b, VECTOR *c, VECTOR *d) {
+/* Multiplies four rows, or four columns, by B': once for each side of B' d B. */
+GCONV_INLINE TARGET void NAME(times_B)(VECTOR *a, VECTOR *b, VECTOR *c, VECTOR *d) {
   VECTOR first = *a - *c, second = *b + *c, third = *c - *b, fourth = *b - *d;
   *a = first;
   *b = second;
@@ -17,8 +17,8 @@ static TARGET void NAME(transform_input)(const float *from, const int64_t *offse
   for (int64_t j = 0; j < count; j += LANES) {
     VECTOR d[16];
     UNROLL for (int i = 0; i < 16; i++) d[i] = LOAD(from + offsets[i] + j);
-    UNROLL for (int x = 0; x < 4; x++) NAME(turn_input)(&d[x], &d[4 + x], &d[8 + x], &d[12 + x]);
-    UNROLL for (int y = 0; y < 16; y += 4) NAME(turn_input)(&d[y], &d[y + 1], &d[y + 2], &d[y + 3]);
+    UNROLL for (int x = 0; x < 4; x++) NAME(times_B)(&d[x], &d[4 + x], &d[8 + x], &d[12 + x]);
+    UNROLL for (int y = 0; y < 16; y += 4) NAME(times_B)(&d[y], &d[y + 1], &d[y + 2], &d[y + 3]);
     UNROLL for (int i = 0; i < 16; i++) STORE(to + i * point + j, d[i]);
   }
 }

@@ -28,6 +28,6 @@ typedef struct gconv_svm_small {
   double *up, *down; /* scratch */
 } gconv_svm_small;
 
-/* Takes steps until the gap is below `tolerance`, or `most` steps are done. Returns the number of steps. The gap is the
+/* Takes steps until the gap is below `tolerance`, but at most `most` steps. Returns the number of steps. The gap is the
  * largest F of the variables that may grow, minus the smallest F of the variables that may shrink. */
 uint64_t gconv_svm_solve_small(const gconv_svm_small *problem, double tolerance, uint64_t most);

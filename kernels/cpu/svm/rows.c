@@ -5,13 +5,13 @@
  *
  *     for each k: for v < 8: sum[v] += points[column of k][v] * value of k
  *
- * The eight sums stay in registers and do not wait for each other. Zeros of a row cost nothing, since the row does not have
- * them. All rows are computed for one block before the next block begins, so the numbers of a block stay in the cache.
+ * The eight sums stay in registers and do not wait for each other. Zeros take no time, because rows do not
+ * store them. All rows are computed for one block before the next block begins, so the numbers of a block stay in the cache.
  * Threads share the blocks.
  *
- * Each point has its own lane, so its sum has the order of the columns, whatever the width of vectors. A product of two
- * float32 numbers is exact in float64; elsewhere products and sums are rounded one by one, so that processors without fused
- * multiply-adds have the same bits.
+ * Each point has its own lane, so its sum has the order of the columns, whatever the width of vectors. Processors with
+ * and without fused multiply-adds have the same bits: a product of two float32 numbers is exact in float64, and all other
+ * products and sums are rounded one by one.
  */
 #include "rows.h"
 #include "base/cpu.h"
@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-/* These are vectors of the compiler: each takes as many registers as the processor needs for it. */
+/* Vector types of the compiler, which maps them to the registers that the processor has. */
 typedef double wide __attribute__((vector_size(32), may_alias));
 typedef int64_t wide_bits __attribute__((vector_size(32), may_alias));
 typedef float narrow __attribute__((vector_size(16), may_alias));
@@ -240,7 +240,7 @@ GCONV_INLINE double dot_product(const double *values, const double *coefficients
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + rest;
 }
 
-/* A vector holds the sums of neighbouring rows, each in the order of i. So additions of different rows overlap. */
+/* A vector holds the sums of neighbouring rows, each in the order of i. So the processor overlaps their additions. */
 GCONV_VECTOR_LOOP(add_products,
                   (const double (*values)[GCONV_SVM_BLOCK], const double *coefficients, size_t count, size_t rows,
                    double *restrict sums),

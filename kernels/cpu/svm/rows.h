@@ -9,8 +9,8 @@
  * Rows are sparse: they have only the columns and values that are not 0. Points are dense, in blocks of 32, so that each
  * number of a row is multiplied by 32 points at once.
  *
- * Sums are float64 in the order of columns. So |x - y|^2 = |x|^2 + |y|^2 - 2 x y only loses digits that float32 does not
- * have. K(x, y) and K(y, x) have the same bits, and every processor has the same results.
+ * Sums are float64 in the order of columns. So |x - y|^2 = |x|^2 + |y|^2 - 2 x y loses no digits that float32
+ * would keep. K(x, y) and K(y, x) have the same bits, and every processor has the same results.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the three products of conv.h are mapped to gather and outer (product.h). */
+/* Computes the three products of conv.h by gather and outer (product.h). */
 #include "conv_parts.h"
 #include "elements.h"
 #include "kernels/learn_math.h"
@@ -98,8 +98,8 @@ static field field_of(const gconv_layer_problem *p, int64_t channels, int64_t ch
                  p->columns, p->dilation_y, (int64_t)(p->columns - 1) * p->dilation_x};
 }
 
-/* Returns whether products with 0 may be left out: weights are finite, and no bias is -0. With a bias of -0, the result
- * would show the sign of a sum of 0. */
+/* Returns whether products with 0 may be left out: all weights are finite, and no bias is -0. A bias of -0 would show the
+ * sign of a sum of 0. */
 static bool may_skip(const gconv_learn_conv *conv, const float *own) {
   for (size_t i = conv->weights; i < conv->parameters; i++)
     if (own[i] == 0 && signbit(own[i]))
@@ -216,7 +216,7 @@ static void transpose_gradient(const gconv_learn_conv *conv, const float *dz, in
   if (filters < conv->group_filters)
     memset(transposed, 0, (size_t)(rows * conv->gradient_pitch * pitch) * sizeof *transposed);
   memset(transposed - conv->gradient_before * pitch, 0, (size_t)(conv->gradient_before * pitch) * sizeof *transposed);
-  if (conv->skips_weights) /* whole vectors; the surplus is overwritten by the next row, or by zeros */
+  if (conv->skips_weights) /* whole vectors; the next row, or zeros, overwrite the surplus */
     places = (places + TRANSPOSED - 1) / TRANSPOSED * TRANSPOSED;
   dz += (int64_t)first * p->out_width;
   for (int64_t row = 0; row < rows; row += step, dz += step * p->out_width) {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training of a convolution on the CPU, a case at a time: its outputs, the gradient of its inputs, and the gradient of its
- * weights. All are sums over a staged input, which has its border pixels (../layer/stage.h): implicit im2col.
+ * Training of a convolution on the CPU, one case (image) at a time: the outputs, the gradient of the inputs, and the
+ * gradient of the weights. All are sums over a staged input with its border pixels (../layer/stage.h): implicit im2col.
  *
  * Weights and their gradients have the layout [group][tap][filter], where a tap is (c, r, s) and filters are padded to whole
- * vectors. Biases follow as [group][filter], padded in the same way. So all three products read weights in order.
+ * vectors. Biases follow as [group][filter], padded in the same way. So all three products read weights in the order of
+ * memory.
  *
  * The gradient of inputs is a convolution of the gradient of sums, with the filters rotated by 180 degrees. With a stride of
- * n, an input takes part in outputs through some taps only. Which taps these are depends on its row and its column modulo n.
- * Inputs with the same two remainders form a phase. So there are n * n phases, each a convolution of stride 1 with its own
- * taps.
+ * n, an input takes part in outputs through some taps only. The row and the column of the input modulo n say
+ * which taps. Inputs with the same two remainders form a phase. So there are n * n phases, each a convolution of stride 1
+ * with its own taps.
  */
 #pragma once
 
@@ -35,34 +36,35 @@ typedef struct gconv_learn_conv {
   int64_t taps, group_filters; /* taps of a filter, C/G * R * S; filters of a group, K/G, padded */
   size_t weights, parameters;  /* floats of the weights; floats of weights and biases */
   gconv_layer_stage stage;     /* the layout of the staged input */
-  bool is_staged;              /* the caller writes the input into its stage, whose zeros around the input stay */
+  bool is_staged;              /* the caller writes the input into its stage, and leaves the zeros around it */
   gconv_learn_layout input;
   size_t input_floats;
   int64_t *offsets;           /* owned: where each tap reads */
-  int64_t places, sums_pitch; /* places from the first output to the last, in the staged input; this number, padded */
+  int64_t places, sums_pitch; /* places of the staged input from the first output to the last; the same, padded */
   gconv_learn_phase *phases;  /* owned; none in the first layer, which needs no gradient of its inputs */
   int32_t phase_count;
   int32_t above, left;           /* zeros around the gradient, in its stage */
   int64_t pitch, channel;        /* floats of a row, and of a channel, of the gradient's stage */
   size_t panels;                 /* floats of a group's transposed weights, for all phases */
   size_t staged, sums, gradient; /* floats of a workspace for the larger stage; for sums; for gradients [place][filter] */
-  /* If a group has too few filters to fill a vector, vectors of the weights' gradient hold channels. The gradient is then a
-   * gather over places, from a transposed stage [place][channel]. */
+  /* If a group has too few filters to fill a vector, vectors of the weights' gradient hold channels. The gradient is then
+   * computed by gather over the places of a transposed stage [place][channel]. */
   bool by_channels;
   int64_t group_channels;     /* C/G, padded */
   int64_t *places_of_band;    /* owned: where a band's places are in the transposed stage */
   int64_t taps_at_once;       /* the taps of a row of a filter, if they are neighbours in the transposed stage; else 1 */
   size_t by_channel, of_taps; /* floats of a workspace for the transposed stage; for sums [filter][tap][channel] */
-  /* Products with the zeros of relu are left out. Outputs and gradients of inputs are computed in blocks of columns of a
-   * row, without the rows of taps over zeros. Gradients of weights are computed from the samples that are not 0. */
+  /* If true, products with the zeros of relu are left out. Outputs and gradients of inputs then are computed in blocks of
+   * columns of a row, without the rows of taps over zeros. Gradients of weights are computed from the samples other than 0.
+   */
   bool skips_forward, skips_inputs, skips_weights;
   int64_t gradient_pitch, gradient_before; /* places of a row of gradients [place][filter]; places of 0 before them */
   size_t marks; /* bytes of a workspace for marks of blocks, and for lists of samples that are not 0 */
 } gconv_learn_conv;
 
-/* Prepares the training of a convolution. `inputs`: the gradient of inputs is wanted. `staged`: the caller can write the
- * input into a stage, so that no product copies it; conv->is_staged then says whether the caller must. `zeros`: many inputs
- * are 0. Free *conv with gconv_learn_conv_free(), on failure too. */
+/* Prepares the training of a convolution. `inputs`: the gradient of inputs is wanted. `staged`: the caller is able to write
+ * the input into a stage, so that no product copies it; if conv->is_staged is set, it must do so. `zeros`: many inputs are
+ * 0. Free *conv with gconv_learn_conv_free(), on failure too. */
 gconv_status gconv_learn_conv_prepare(const gconv_layer_problem *problem, bool inputs, bool staged, bool zeros,
                                       gconv_learn_conv *conv);
 void gconv_learn_conv_free(gconv_learn_conv *conv);

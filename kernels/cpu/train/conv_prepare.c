@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With fewer filters than this, finding zeros takes longer than multiplying them. */
+/* With fewer filters than this, finding zeros takes longer than multiplying by them. */
 enum { LEAST_FILTERS = 4 };
 
 /* ---- Phases ---- */
@@ -32,7 +32,7 @@ static void fill_axis(axis_phase *a, int32_t size, int32_t taps, int32_t stride,
   }
 }
 
-/* Taps read the gradient at -before .. end - 1. Therefore, the stage has zeros around the gradient. */
+/* Taps read the gradient from -before to end - 1. So its stage has zeros around it. */
 typedef struct reach {
   int64_t before, end;
 } reach;
@@ -44,9 +44,9 @@ static void widen(reach *r, const axis_phase *a) {
   }
 }
 
-/* Returns whether it pays to compute sums row by row, without products with zeros. If so, the workspace gets room for these
- * sums, and for the marks of `channels` channels with field_rows rows of samples. Else all rows are computed as one, with
- * the columns between them. */
+/* Returns whether it pays to compute sums row by row, without products with zeros. If so, reserves room in the workspace for
+ * these sums, and for the marks of `channels` channels with field_rows rows of samples. Else all rows are computed as one
+ * row, with the columns between them. */
 static bool prepare_blocks(gconv_learn_conv *conv, int64_t filters, int64_t rows, int64_t columns, int64_t pitch,
                            int64_t channels, int64_t field_rows) {
   int64_t sums = rows * gconv_learn_padded(columns);
@@ -131,7 +131,7 @@ static gconv_status prepare_by_channels(gconv_learn_conv *conv) {
   int64_t filters = p->filters / p->groups, channels = p->channels / p->groups, lanes = gconv_learn_padded(1);
   int64_t rows = gconv_learn_band_rows(p);
   conv->group_channels = gconv_learn_padded(channels);
-  /* Compares how many vectors are multiplied for a tap. With channels, the stage is transposed first, hence the factor 2. */
+  /* Compares the vectors that a tap multiplies. Vectors of channels need a transposed stage, hence the factor 2. */
   conv->by_channels = 2 * filters * conv->group_channels < channels * conv->group_filters && channels >= lanes;
   if (!conv->by_channels)
     return GCONV_OK;

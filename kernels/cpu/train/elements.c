@@ -177,7 +177,8 @@ GCONV_VECTOR_LOOP(mark,
   }
 }
 
-/* Returns for how many of up to GCONV_LEARN_SLICE cases the largest output (of equals, the first) belongs to their class. */
+/* Returns the number of cases whose largest output (of equal outputs, the first) belongs to their class. There are at most
+ * GCONV_LEARN_SLICE cases. */
 static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const float *classes, int64_t cases) {
   float own[GCONV_LEARN_SLICE], missed[GCONV_LEARN_SLICE] = {0};
   size_t hits = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on each number of a row: activations, their derivatives, losses, sums. Rows are `pitch` floats apart. */
+/* Operations on each number of rows: activations, their derivatives, losses, sums. */
 #pragma once
 
 #include "kernels/learn_problem.h"
@@ -36,7 +36,7 @@ void gconv_learn_sum_rows(const float *g, int64_t count, int64_t pitch, float *s
 void gconv_learn_add(const float *first, float *second, size_t count);
 
 /* Sets losses[n] to the loss of case n, without gconv_learn_loss_factor(). Output i of case n is y[i * pitch + n]; there are
- * up to GCONV_LEARN_SLICE cases. Returns how many cases have their largest output at their class. If dy is not NULL, it gets
- * the gradient of the outputs, or of their sums for cross-entropy, in the layout of y. */
+ * up to GCONV_LEARN_SLICE cases. Returns the number of cases whose largest output belongs to their class. If dy is not NULL,
+ * it gets the gradient of the outputs, or of their sums for cross-entropy, in the layout of y. */
 size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
                           float factor, double *losses, float *dy);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The most rows, vectors and shapes of tiles. MOST_LISTED: the most rows of a tile of gconv_learn_outer_listed(). */
+/* The most rows, vectors and shapes of tiles; the most rows of a tile of gconv_learn_outer_listed(). */
 enum { MOST_ROWS = 8, MOST_VECTORS = 6, MOST_SHAPES = 3, MOST_LISTED = 9 };
 
 typedef void gather_tile(const gconv_gather *gather, const float *a, const float *b, float *out);
@@ -41,7 +41,7 @@ int64_t gconv_learn_padded(int64_t count) {
   return gconv_divide_up(count, lanes) * lanes;
 }
 
-/* Returns how many loads tiles of a shape need for a row of `a`: vectors, spread factors, and offsets. */
+/* Returns the number of loads of vectors, factors and offsets that tiles of a shape need for a row of `a`. */
 static int64_t loads_of(const tile_shape *shape, int64_t rows, int64_t vectors) {
   int64_t across = gconv_divide_up(vectors, shape->vectors), down = gconv_divide_up(rows, shape->rows);
   return down * vectors + across * (rows + down);
@@ -154,7 +154,7 @@ GCONV_VECTOR_LOOP(find_least, (const float *x, int64_t count, uint32_t *found), 
   for (int64_t i = 0; i < count; i++) {
     uint32_t bits;
     memcpy(&bits, x + i, sizeof bits);
-    bits = (bits << 1) - 1; /* 0 becomes the largest */
+    bits = (bits << 1) - 1; /* without the sign; 0 becomes the largest number */
     least = bits < least ? bits : least;
   }
   *found = least;

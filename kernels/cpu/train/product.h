@@ -8,15 +8,15 @@
  * Each sum is a chain of fmaf from +0 in the order of r, or of m.
  *
  * About half of relu's outputs are 0, and products with them can be left out. gather may get a list of the rows r to add,
- * and outer has a variant with a list of the m where x is not 0. Two cases change bits, and the caller excludes them: 0
- * times infinity is NaN, and +0 added to a sum of -0 makes it +0.
+ * and outer has a variant with a list of the m where x is not 0. The caller excludes the two cases that would
+ * change bits: 0 times infinity is NaN, and +0 added to a sum of -0 makes it +0.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GCONV_LEARN_SLACK = 48 }; /* floats after the last one that gather may read of b, and outer may write */
+enum { GCONV_LEARN_SLACK = 48 }; /* floats after the last one of b that gather may read, and of sums that outer may write */
 
 typedef struct gconv_gather {
   const float *a; /* one row of a_pitch floats for each offset */

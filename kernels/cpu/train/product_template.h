@@ -124,8 +124,8 @@ static TARGET bool NAME(any_zero)(const float *sums, int64_t rows, int64_t pitch
                                                                       const float *x, const float *g, float *sums) {        \
     NAME(listed)(p, offsets, x, g, sums, N, V);                                                                             \
   }
-/* TILES(): tiles of N rows and 1 or 2 vectors; WIDE_GATHER(), WIDE_OUTER(): of 3 vectors. Macros with ROW make rows of
- * tables. */
+/* TILES() defines tiles of N rows and 1 or 2 vectors; WIDE_GATHER() and WIDE_OUTER() define tiles of 3 vectors. Macros with
+ * ROW make rows of tables. */
 #define TILES(N) GATHER_TILE(N, 1) GATHER_TILE(N, 2) OUTER_TILE(N, 1) OUTER_TILE(N, 2)
 #define WIDE_GATHER(N) GATHER_TILE(N, 3)
 #define WIDE_OUTER(N) OUTER_TILE(N, 3)
