@@ -10,8 +10,8 @@
  *     sum[x] = sum[x - 1] + columns[x + S - 1] - columns[x - 1]
  *
  * Integers do not drift: a sum is exact, wherever a thread began. It is rounded to float32, multiplied by the tap, and
- * stored as all sums are (rows.h). The bits differ from the exact family's, whose chain of additions rounds more often.
- * Floats, and sums of more than 32 bits, go another way (box_float.c).
+ * stored as all sums are (rows.h). The bits differ from those of the exact family, whose chain of additions rounds more
+ * often. box_float.c computes sums of floats, and sums of more than 32 bits.
  */
 #include "base/cpu.h"
 #include "base/memory.h"
@@ -26,8 +26,8 @@
 enum {
   FRONT = 16,   /* zeros before the first column, which "leave" at the first sum */
   SLACK = 64,   /* columns and sums that vectors read and write beyond the last one */
-  PIECE = 3072, /* the most samples that are summed and stored at a time: whole pixels and vectors, also half of it */
-  NEAR = 16384, /* bytes of a row of columns that stays in L1, with samples and results, until the next row */
+  PIECE = 3072, /* the most samples that are summed and stored at a time; PIECE / 2, too, is whole pixels and vectors */
+  NEAR = 16384, /* the most bytes of a row of columns that stays in L1 until the next row, beside samples and results */
 };
 
 /* ---- Columns ---- */
@@ -41,8 +41,8 @@ typedef struct box_columns {
   uint8_t *constant; /* a row of the border's constant, as wide as the image */
   uint32_t outside;  /* the sum of a column outside of the image, where the border is a constant */
   bool levels;       /* the epilogue only rounds: a level is sum * tap, rounded */
-  bool copies;       /* columns outside of the image are copies of others in the span, or constant */
-  int64_t left_end;  /* if so: samples of the span up to the last that a column on the left is a copy of */
+  bool copies;       /* columns outside of the image are constant, or copies of columns inside that are in the span */
+  int64_t left_end;  /* if so: the samples of the span before this one contain all sources of the left columns */
 } box_columns;
 
 /* Returns whether the sums of columns fit into 16 bits. */
@@ -128,7 +128,7 @@ static void find_copies(box_columns *b) {
   }
 }
 
-/* Moves all columns outside of the image, if they are no copies. */
+/* Moves all columns outside of the image, unless they are copies. */
 static void move_borders(const box_columns *b, const uint8_t *entering, const uint8_t *leaving) {
   if (b->copies)
     return;
@@ -136,7 +136,7 @@ static void move_borders(const box_columns *b, const uint8_t *entering, const ui
   move_outside(b, entering, leaving, b->span.right, b->span.count);
 }
 
-/* Makes all columns of the first output row. */
+/* Computes all columns for the first output row. */
 static void begin_columns(const box_columns *b) {
   const gconv_problem *problem = b->execution->problem;
   const int64_t channels = problem->channels, top = (int64_t)b->execution->first_row - problem->pad_top;
@@ -167,7 +167,7 @@ static bool can_round(const gconv_execution *execution) {
   return gconv_cpu_isa() == GCONV_ISA_AVX512 && fabs(most) < 0x1p30 && gconv_only_rounds(execution);
 }
 
-/* Fetches samples first .. end - 1 of the span, as far as they are inside the image, of a row. */
+/* Prefetches samples first .. end - 1 of the span from a row, as far as they are inside the image. */
 static void expect(const box_columns *b, const uint8_t *row, int64_t first, int64_t end) {
   const int64_t bytes = (int64_t)gconv_type_bytes(b->execution->problem->in_type),
                 channels = b->execution->problem->channels;
@@ -176,8 +176,8 @@ static void expect(const box_columns *b, const uint8_t *row, int64_t first, int6
     __builtin_prefetch(row + b->span.first * channels * bytes + at);
 }
 
-/* Makes and stores output row p. Columns are moved shortly before they enter the sums. If `entering` is NULL, they are moved
- * already. */
+/* Computes and stores output row p. Moves columns shortly before they enter the sums. If `entering` is NULL, columns have
+ * been moved already. */
 static void make_row(const box_columns *b, int32_t p, const uint8_t *entering, const uint8_t *leaving, float *sums) {
   const gconv_problem *problem = b->execution->problem;
   const int64_t channels = problem->channels, far = (problem->columns - 1) * channels;

@@ -4,7 +4,7 @@
  *
  * Columns of N pixels are transformed. At each of the N frequencies, the filter of R x S taps has become one row of S
  * complex taps. That row is applied to the row of spectra directly. Then the columns are transformed back. N - R + 1 rows of
- * the result are valid; the others are spoilt by the circular convolution.
+ * the result are valid; in the other rows, the circular convolution has wrapped around.
  *
  * A complex point holds two samples: the real part is one tile, the imaginary part its neighbour. For two samples, this
  * takes 4 * S multiply-adds and some 16 * log2 N additions and multiplications, times N / (N - R + 1). For 15 x 15 with N =
@@ -38,18 +38,18 @@
 enum {
   LEAST_LOG = 5,              /* log2 of the smallest N */
   MOST_LOG = 12,              /* log2 of the largest N */
-  LOG_IN_L2 = 8,              /* tiles of up to 2^LOG_IN_L2 rows fit into L2 */
+  LOG_IN_L2 = 8,              /* log2 of the most rows of tiles that fit into L2 */
   UNIT = 64,                  /* the loops process multiples of so many samples */
   TILE_BYTES = 640 << 10,     /* bytes of a tile; L2 has 1 MiB */
   WIDE_BLOCK = 1024,          /* samples; wider blocks gain nothing */
   PART = 1 << (MOST_LOG - 1), /* pixels that a part of a filter spans at most */
-  CHAIN = 256, /* taps along a row that are added one after the other; then the sums of these chains are added */
+  CHAIN = 256, /* the most taps along a row that are added one after the other; the sums of such chains are then added */
   AHEAD = 4,   /* rows that are prefetched */
   ROWS = 256   /* rows of a tile that are filtered between two checks whether to stop */
 };
 
 /* The arguments of filter_rows(), which reads rows of spectra at `points` and writes their sums to `sums`. Both may be the
- * same memory. If `add`, sums are added to those that are there. A pitch is the distance from real to imaginary parts. */
+ * same memory. If `add`, it adds to the sums in memory. A pitch is the distance from real to imaginary parts. */
 typedef struct fft_rows {
   const float *points;
   size_t pitch;
@@ -116,8 +116,8 @@ static double pace_of(const gconv_problem *problem, int log) {
   return size * ceil(height / valid) / height * p.down * p.across * each;
 }
 
-/* Returns the pace, times the factor that is lost because threads share the tiles unevenly. A thread takes whole rows of
- * tiles. So one thread is fastest with large tiles, and several threads with many tiles. */
+/* Returns the pace, times the factor by which threads take longer because they share tiles unevenly. A thread takes whole
+ * rows of tiles. So one thread is fastest with large tiles, and several threads with many tiles. */
 static double price_of(const gconv_problem *problem, int log) {
   double valid = (1 << log) - extent_y(problem) + 1;
   double strips = valid < 1 ? 1 : (double)problem->images * problem->planes * ceil(problem->out_height / valid);
@@ -155,7 +155,7 @@ static sizes sizes_of(const gconv_problem *problem) {
   size_t most = gconv_round_up(((size_t)problem->out_width * channels + 1) / 2, unit); /* there are always two tiles */
   size_t fits = TILE_BYTES / sizeof(float) / 2 / z.tile, wanted = fits > z.halo ? fits - z.halo : 0;
   wanted = wanted < WIDE_BLOCK ? wanted : WIDE_BLOCK;
-  size_t least = z.log <= LOG_IN_L2 ? 2 * z.halo : z.halo; /* so that the halo does not take most of the work and memory */
+  size_t least = z.log <= LOG_IN_L2 ? 2 * z.halo : z.halo; /* so that most work and memory is not for the halo */
   wanted = wanted < least ? least : wanted;
   size_t blocks = (most + wanted - 1) / wanted;
   z.block = gconv_round_up((most + blocks - 1) / blocks, unit);
@@ -251,7 +251,7 @@ static bool are_unsafe(const float *samples, size_t count) {
   return unsafe;
 }
 
-/* Keeps the unsafe samples, or, if `unsafe` is false, the other samples. Sets the rest to 0. */
+/* If `unsafe`, sets all safe samples to 0, else all unsafe samples. */
 static void keep_only(bool unsafe, float *samples, size_t count) {
   for (size_t i = 0; i < count; i++)
     if (!(fabsf(samples[i]) <= SAFE_LIMIT) != unsafe)
@@ -292,7 +292,7 @@ static bool load(const gconv_execution *execution, const sizes *z, const filter_
   return unsafe;
 }
 
-/* Adds the products of the taps and the unsafe samples of a row of the tile. `row` holds these samples, and 0 for others. */
+/* Adds the products of the taps and the unsafe samples of a row of the tile. `row` has these samples, and 0 elsewhere. */
 static void add_unsafe_row(const gconv_execution *execution, const sizes *z, int64_t y, int64_t outputs, const float *row,
                            int64_t used, float *points, size_t pitch) {
   const gconv_problem *problem = execution->problem;
@@ -345,8 +345,8 @@ static void store(const gconv_execution *execution, const sizes *z, int32_t firs
   }
 }
 
-/* Makes the spectra of the sums of output rows first .. end - 1, for the tile at `left` and its neighbour on the right.
- * Returns whether they leave out unsafe samples. */
+/* Computes the spectra of the sums of output rows first .. end - 1, for the tile at `left` and its neighbour on the right.
+ * Returns whether unsafe samples were left out. */
 static bool make_spectra(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left,
                          float *points, float *sums) {
   const gconv_problem *problem = execution->problem;

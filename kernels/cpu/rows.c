@@ -71,8 +71,8 @@ gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t co
   return span;
 }
 
-/* Writes pixels i .. end - 1 of gconv_load_bytes(), which are outside the image. They are few, but written for each row. So
- * there is a simple loop for each number of channels: preparing a vector loop would take longer. */
+/* Writes pixels i .. end - 1 of gconv_load_bytes(), which are outside the image. They are few, so each number
+ * of channels has a simple loop: preparing a vector loop for each row would take longer. */
 GCONV_INLINE void load_columns_of(const int64_t channels, const gconv_problem *problem, const uint8_t *samples,
                                   const gconv_span *span, int64_t i, int64_t end, uint8_t *row) {
   for (; i < end; i++)
@@ -173,9 +173,9 @@ GCONV_VECTOR_LOOP(combine, (gconv_combine how, float *restrict sums, size_t stri
 }
 
 /* pack_avx512() and pack_avx2() round finished values to levels, as gconv_to_level() does, by instructions that convert and
- * saturate. min() keeps a NaN, which becomes the least integer, and then 0. With `wrap`, they cut values as
- * gconv_cut_level() does: values that fit into no int32 become the least int32, whose low bits are 0. They return how many
- * values are done; fewer than a block are left. */
+ * saturate. min() keeps a NaN, which becomes the least integer, and then 0. With `wrap`, they truncate values as
+ * gconv_cut_level() does: values that fit into no int32 become the least int32, whose low bits are 0. They return the number
+ * of values that they have stored. Fewer values than a block remain. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define AVX512 __attribute__((target("avx512f,avx512bw")))
 /* Cuts values to integers, and returns their low bits as floats. */
@@ -235,7 +235,7 @@ AVX2 static size_t pack_avx2(gconv_type type, bool wrap, const float *values, si
 }
 #endif
 
-/* Rounds values to levels in two loops, the first of them in place. A single loop would be slower, with blends of bytes. */
+/* Rounds values to levels in two loops, the first of them in place. Compilers make slower code, with blends, of one loop. */
 GCONV_INLINE void pack_singly(gconv_type type, float *restrict values, size_t count, uint8_t *restrict to) {
   float white = gconv_white(type);
   for (size_t i = 0; i < count; i++)
@@ -289,8 +289,8 @@ static bool changes(const gconv_epilogue *e) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* Copies floats past the caches, but for the first and the last line, of which others may write the rest: a part of a line
- * takes long. Callers of execute() order these stores. */
+/* Copies floats past the caches, except to the first and the last cache line: parts of a line are slow to store so, and
+ * others may write the rest of it. Callers of execute() order these stores (src/conv/run_cpu.c). */
 __attribute__((target("avx"))) static void stream(const float *values, size_t count, float *to) {
   size_t i = (CACHE_LINE - (uintptr_t)to % CACHE_LINE) % CACHE_LINE / sizeof *to;
   i = i < count ? i : count;
@@ -302,8 +302,8 @@ __attribute__((target("avx"))) static void stream(const float *values, size_t co
 }
 #endif
 
-/* Puts values through the epilogue, and stores them in adjacent samples. The values are destroyed. For integer samples, it
- * skips an epilogue that changes nothing but -0. */
+/* Puts values through the epilogue, and stores them in adjacent samples. The values are destroyed. For integer samples,
+ * skips an epilogue that changes at most the sign of 0. */
 static void emit(const gconv_problem *problem, float *values, size_t count, uint8_t *samples) {
   const gconv_epilogue *e = &problem->epilogue;
   const gconv_type type = problem->out_type;
@@ -399,7 +399,7 @@ float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, 
   const int64_t left = q * problem->stride_x - problem->pad_left;
   const int32_t c = (int32_t)(i % problem->channels);
   float sum = 0.0f;
-  double more = 0; /* more digits */
+  double more = 0; /* the sum with more digits */
   for (int64_t r = 0; r < problem->rows && !isnan(exact ? (double)sum : more); r++)
     for (int64_t s = 0; s < problem->columns; s++, tap++)
       if (!gconv_is_mark(*tap)) {
@@ -411,7 +411,7 @@ float gconv_defined_sum(const gconv_execution *execution, int32_t k, int64_t p, 
 }
 
 /* Sets *finite to whether all values are finite: an infinity or NaN has all bits of the exponent. */
-GCONV_VECTOR_LOOP(look_for_others, (const float *values, size_t count, bool *finite), (values, count, finite)) {
+GCONV_VECTOR_LOOP(look_for_infinite, (const float *values, size_t count, bool *finite), (values, count, finite)) {
   uint32_t others = 0;
   for (size_t i = 0; i < count; i++) {
     uint32_t bits;
@@ -421,12 +421,12 @@ GCONV_VECTOR_LOOP(look_for_others, (const float *values, size_t count, bool *fin
   *finite = !others;
 }
 
-/* Computes sums that are not finite once more, without the samples at places that are no taps. */
+/* Computes sums that are not finite again, without the samples at places that are no taps. */
 static void mend_sums(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                       size_t sums_stride) {
   for (int32_t k = 0; k < execution->problem->filters; k++) {
     bool finite;
-    look_for_others(sums + (size_t)k * sums_stride, count, &finite);
+    look_for_infinite(sums + (size_t)k * sums_stride, count, &finite);
     for (size_t i = 0; i < count && !finite; i++) {
       float *sum = sums + (size_t)k * sums_stride + i;
       if (!isfinite(*sum))
@@ -435,7 +435,7 @@ static void mend_sums(const gconv_execution *execution, int32_t p, size_t first,
   }
 }
 
-/* Returns whether there is one filter without divisor and bias, no combination changes its responses, and its samples lie
+/* Returns whether there is one filter without divisor and bias, no combination changes its responses, and output samples lie
  * side by side. */
 static bool is_single(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;

@@ -3,8 +3,8 @@
  * depthwise: filters of one channel, one or several for each channel, as in MobileNet. The lanes of a vector are
  * neighbouring pixels.
  *
- * There is little to compute for each sample, so all that matters is how often samples move. A band of rows of one channel
- * is staged (stage.h), which resolves border and stride: each tap is then a distance in the staged rows. Rows are joined: a
+ * There is little to compute for each sample, so moving samples takes most of the time. A band of rows of one channel is
+ * staged (stage.h), which resolves border and stride: each tap is then an offset in the staged rows. Rows are joined: a
  * vector that reaches the end of a row goes on in the next row, so that images of 7 x 7 fill vectors, too. The sums of the
  * few pixels between rows are dropped when rows are copied to the output. The staged rows and the sums stay in the L1 or L2
  * cache.
@@ -154,7 +154,7 @@ static const char *supports(const gconv_layer_problem *problem) {
   return problem->channels == problem->groups ? gconv_layer_takes_fp32(problem) : "filters of several channels";
 }
 
-/* Returns how many floats the sums of a band take, with those between rows, and one more vector. */
+/* Returns the floats of the sums of a band, including the sums between rows and one more vector. */
 static size_t sums_floats(const gconv_layer_stage *stage, int32_t rows) {
   return gconv_round_up((size_t)rows * (size_t)stage->pitch + MOST_LANES, MOST_LANES);
 }

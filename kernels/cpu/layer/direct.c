@@ -11,7 +11,7 @@
  *   AVX2       4        3 of 8   12 + 3 + 1 of 16      7         12
  *
  * So the multiply-adds are the limit, for any size of filter. The input is staged (stage.h), which resolves strides and
- * borders. For some pixels at a time, the sums of many filters are made before the next pixels follow. So the input under
+ * borders. The sums of many filters are computed for some pixels, then for the next pixels. So the input under
  * these pixels stays in the L1 or L2 cache. The weights are read in the order in which prepare() wrote them.
  *
  * If rows of outputs do not fill vectors, the rows are joined: a vector may begin at the end of one staged row and go on in
@@ -85,7 +85,7 @@ static gconv_blocks blocks_of_group(const gconv_layer_problem *problem) {
   return gconv_blocks_of(problem->filters / problem->groups, OF_THIS_PROCESSOR(&tiles)->filters);
 }
 
-/* Cuts bands as high as the staging has room for, or lower if there would be too few tasks. Then cuts parts of filters. */
+/* Cuts bands as high as the stage has room for, or lower if there would be too few tasks. Then cuts parts of filters. */
 static cut cut_of(const gconv_layer_problem *problem) {
   int64_t others = (int64_t)problem->images * problem->groups;
   gconv_layer_stage stage = gconv_layer_stage_of(problem, 0, MOST_LANES);
@@ -131,7 +131,7 @@ static int most_vectors(const walk *w, int F) {
   return w->set->tiles[F][MOST_VECTORS] ? MOST_VECTORS : 3;
 }
 
-/* Whether a run is a row, or a part of one: then all its pixels are outputs, and tiles are stored where they belong. */
+/* Returns whether a run is a row: then all its pixels are outputs, and tiles are stored directly. */
 static bool is_row(const run *r) {
   return r->length == r->width;
 }
@@ -175,9 +175,8 @@ static void make_block(const walk *w, const run *r, const float *weights, const 
     gconv_layer_activate(w->problem, r->out + f * plane + least, (size_t)(behind - least));
 }
 
-/* Makes `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. It takes many pixels at a
- * time, so that outputs are written in long pieces, but only so many that their window stays in the L1 cache; at least one
- * tile. */
+/* Makes `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. It takes as many pixels
+ * at a time as have their window in the L1 cache, but at least one tile, so that outputs are written in long pieces. */
 static void make_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width, depth = (int64_t)w->channels * w->taps;
   int64_t tile = (int64_t)most_vectors(w, F) * w->set->lanes;

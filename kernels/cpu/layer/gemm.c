@@ -14,16 +14,16 @@
  * filters, however, should fill the vectors. Samples are read from their places in the staged input (stage.h). So the
  * patches are only an arrangement of addresses.
  *
- * Where a layer yields one pixel of each image, as a dense layer does, the images of a batch are the pixels of a row. Then
+ * If a layer yields one pixel of each image, like a dense layer, the images of a batch are the pixels of a row. Then
  * [pixel][filter] is the output itself, and nothing is transposed.
  *
- * An input in blocks of channels is read in the same way: there, the offsets of a panel are those of all taps of all its
- * channels. Sums become an output in blocks without being transposed.
+ * An input in blocks of channels is read in the same way: a panel then has the offsets of all taps of all its channels.
+ * Sums become an output in blocks without being transposed.
  *
- * Taps are processed a few channels at a time, which are a panel. So the panel's weights, in the order in which prepare()
- * wrote them, stay in the L2 cache for all pixels of a task. From panel to panel, the sums are kept in memory, as float32.
- * At the end they are transposed: [pixel][filter] becomes [filter][pixel]. That takes about as long as half a tap; so the
- * algorithm `direct` is faster for few taps.
+ * A panel is all taps of a few channels. Panels are processed one after the other. So the panel's weights, in the order in
+ * which prepare() wrote them, stay in the L2 cache for all pixels of a task. From panel to panel, the sums are kept in
+ * memory, as float32. At the end, the sums are transposed: [pixel][filter] becomes [filter][pixel]. That takes about as long
+ * as half a tap. So the algorithm `direct` is faster for few taps.
  */
 #include "blocks.h"
 #include "product.h"
@@ -36,10 +36,10 @@ enum {
   PANEL_FLOATS = 24 << 10, /* floats of the weights that stay in L2 for all pixels: 96 KiB */
   SUMS_FLOATS = 64 << 10,  /* floats of the sums of a task: 256 KiB */
   LEAST_TASKS = 8,
-  LEAST_PIXELS = 96,             /* pixels of a task, if the image has so many */
+  LEAST_PIXELS = 96,             /* the fewest pixels of a task, if the image has so many */
   LONG_ROW = 1024,               /* rows of more pixels are cut into pieces, if nothing is staged */
   PIECE = 256,                   /* pixels of a piece, roughly: its samples stay in the L2 cache for all filters */
-  WHOLE_PANEL_FLOATS = 64 << 10, /* PANEL_FLOATS of a task with one panel, whose sums stay in L1: 256 KiB */
+  WHOLE_PANEL_FLOATS = 64 << 10, /* the same for tasks with one panel, whose sums stay in L1: 256 KiB */
   CHUNK_FLOATS = 6 << 10,        /* floats of the samples of a few pixels, for all filters: 24 KiB */
   WINDOW_FLOATS = 48 << 10,      /* floats of a window of a staged input in blocks: 192 KiB */
   REFERENCE_PIXELS = 6,          /* pixels of the widest tile of the reference CPU */
@@ -51,7 +51,7 @@ static int32_t vectors_of_group(const gconv_layer_problem *problem) {
   return (int32_t)gconv_divide_up(problem->filters / problem->groups, gconv_product_here()->lanes);
 }
 
-/* Returns the vectors of the block that begins with vector v of a part, which ends before vector `end`. */
+/* Returns the vectors of the block that begins with vector v of a part. The part ends before vector `end`. */
 static int vectors_of_block(int32_t v, int32_t end) {
   return end - v < VECTORS ? end - v : VECTORS;
 }
@@ -119,9 +119,9 @@ static int64_t window_strides(const gconv_layer_problem *problem) {
   return gconv_clamp((int64_t)problem->stride_y * problem->stride_x, 1, WINDOW_FLOATS);
 }
 
-/* Cuts the rows of a layer whose input is in blocks of channels. A window and its sums stay in the L2 cache. Staged windows
- * should not be flat, as they have a halo: if a row takes more than a quarter of a window, it is cut into pieces. Windows of
- * pieces are about four times as wide as high. */
+/* Cuts the rows of a layer whose input is in blocks of channels. A window and its sums stay in the L2 cache. Low staged
+ * windows would have a large halo: so a row that takes more than a quarter of a window is cut into pieces. Windows of pieces
+ * are about four times as wide as high. */
 static void cut_windows(const gconv_layer_problem *problem, cut *c) {
   const bool in_place = gconv_block_stage_of(problem, 1, 1).in_place;
   const int64_t strides = window_strides(problem), width = problem->out_width;
@@ -316,7 +316,7 @@ static void finish_dense(const walk *w, const float *biases, float *out) {
 
 /* ---- Tasks with one panel: sums of a few pixels at a time never leave the L1 cache ---- */
 
-/* Prefetches the samples of the next pixels in all channels of the panel: processors do not do that by themselves. */
+/* Prefetches the samples of the next pixels in all channels of the panel. Processors do not prefetch them by themselves. */
 static void fetch(const walk *w, const float *x, int64_t pixels) {
   const int64_t blocks = gconv_divide_up(w->problem->channels / w->problem->groups, GCONV_BLOCK);
   for (int64_t b = 0; b < blocks; b++)
@@ -467,7 +467,8 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* A tap of a tile takes a cycle for each multiply-add or load, and at least 4 cycles, the latency of a multiply-add. */
+/* A tap of a tile takes a cycle for each multiply-add or each load, whichever are more, and at least 4 cycles, the latency
+ * of a multiply-add. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
   double width = is_dense(problem) ? problem->images : problem->out_width; /* pixels of the rows that are cut into tiles */

@@ -11,9 +11,9 @@
  *              6        4 of 16  24 + 4 + 1 of 32      10        24     for images of four vectors, such as 7 x 7
  *   AVX2       4        3 of 8   12 + 3 + 1 of 16      7         12
  *
- * The samples of a task are copied first, so that each tile reads its own from one place, channel after channel. A plane is
- * many pages of memory away from the next, and neither caches nor prefetching are good at that. The same copy resolves
- * a stride. The copy pays if there are many filters: a copied vector is used K / F times.
+ * The samples of a task are copied first, so that the samples of a tile follow each other, channel after channel. Without
+ * the copy, they would be many pages of memory apart, which caches and prefetching handle badly. The same copy resolves a
+ * stride. It pays if there are many filters: a copied vector is used K / F times.
  *
  * A task has some pixels of an image and some filters. If the weights are larger than the samples, tasks share the pixels
  * and divide the filters, so that each weight is read once.
@@ -32,11 +32,11 @@ enum {
   WEIGHT_FLOATS = 64 << 10,  /* weights that stay in the L2 cache beside the samples, for all tiles of a task */
   LEAST_TASKS = 8,           /* tasks of a layer, if the number of threads is not known */
   TASKS_OF_THREAD = 1,
-  TASK_PRODUCTS = 500 << 10, /* multiply-adds that are worth a task */
+  TASK_PRODUCTS = 500 << 10, /* the fewest multiply-adds that are worth a task */
   LEAST_TILES = 2,           /* tiles of a task, at least, if pixels are divided further to get more tasks */
   TOGETHER = 4,              /* tiles to which all filters are applied before the next tiles */
-  PLANES_AHEAD = 4,          /* planes of samples that are fetched before they are copied */
-  REFERENCE_FILTERS = 4,     /* of the reference CPU's tile */
+  PLANES_AHEAD = 4,          /* samples are prefetched so many planes before they are copied */
+  REFERENCE_FILTERS = 4,     /* filters of the reference CPU's tile */
 };
 
 /* Computes out[f * pitch + i] = biases[f] + the sum over c of weights[c * F + f] * x[c * V * lanes + i], within the bounds,

@@ -25,9 +25,10 @@ void gconv_product_row(const gconv_product *product, gconv_panel *panel, const f
   }
 }
 
-/* Transposes a square of sums that is not full: into a buffer, of which the valid part is copied. */
-static void turn_part(const gconv_product *product, const float *from, int64_t stride, int64_t pixels, const float *biases,
-                      const gconv_layer_bounds *bounds, int64_t filters, float *to, int64_t plane) {
+/* Transposes an incomplete square of sums into a buffer, and copies the valid part of the buffer. */
+static void transpose_part(const gconv_product *product, const float *from, int64_t stride, int64_t pixels,
+                           const float *biases, const gconv_layer_bounds *bounds, int64_t filters, float *to,
+                           int64_t plane) {
   enum { LANES = GCONV_PRODUCT_LANES };
   float square[LANES * LANES], source[LANES * LANES] = {0}, bias[LANES] = {0};
   int lanes = product->lanes;
@@ -48,8 +49,8 @@ void gconv_product_finish(const gconv_product *product, const gconv_layer_proble
     if (filters == lanes && i + lanes <= pixels)
       product->turn(sums + i * stride, stride, biases, &bounds, out + i, plane);
     else
-      turn_part(product, sums + i * stride, stride, gconv_clamp(pixels - i, 0, lanes), biases, &bounds, filters, out + i,
-                plane);
+      transpose_part(product, sums + i * stride, stride, gconv_clamp(pixels - i, 0, lanes), biases, &bounds, filters,
+                     out + i, plane);
   for (int64_t f = 0; f < filters && !bounds.enough; f++)
     gconv_layer_activate(problem, out + f * plane, (size_t)pixels);
 }

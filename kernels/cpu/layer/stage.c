@@ -240,7 +240,7 @@ double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machin
   double threads = machine->fma_per_ms / GCONV_REFERENCE_FMA_PER_MS; /* of the reference CPU */
   double moving_ms = (moving_ns + samples * 0.4) * 1e-6 / threads;
   double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
-  double bytes = fmax(outputs * sizeof(float) - 32e6, 0); /* what caches do not keep */
+  double bytes = fmax(outputs * sizeof(float) - 32e6, 0); /* outputs that caches do not keep */
   return machine->launch_ms + multiplications / machine->fma_per_ms + moving_ms + bytes / machine->bytes_per_ms;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The input of a layer in blocks of channels, as tiles need it: in its place or, where taps lie outside the image, a copy of
- * a window of it with its border pixels. */
+/* Stages inputs in blocks of channels. If no tap lies outside the image, tiles read the input itself, else a copy of a
+ * window with its border pixels. */
 #include "stage.h"
 
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How winograd.c and winograd4.c go through an image: F(SIDE x SIDE, 3 x 3). Both define SIDE, POINTS, transform_filter()
- * and the transforms of vectors before they include this file.
+ * The common part of winograd.c and winograd4.c, for F(SIDE x SIDE, 3 x 3). Both define SIDE, POINTS, transform_filter() and
+ * the transforms of vectors before they include this file.
  *
  * A task takes a band of tiles. Its samples are staged as for a stride of SIDE, so that neighbouring tiles are neighbours
  * (stage.h). They become points, [POINTS][C][tiles]. The points are multiplied by the transformed filters, a block of two
- * vectors at a time, in the tiles of product.h. The sums of a tile become SIDE x SIDE outputs. All of this stays in the L2
- * cache: of wide images, a band has only a piece of each row.
+ * vectors at a time, in the tiles of product.h. The sums of a tile become SIDE x SIDE outputs. All of this stays in the
+ * L2 cache: if an image is wide, a band has only a piece of each row.
  *
  * An input in blocks of channels is not staged: the lanes of a transform are the channels of a block, and points are
  * [POINTS][C/16][tiles][16]. Outputs in blocks are written to their place by the transform, and get their biases there.
@@ -21,7 +21,7 @@
 enum {
   VECTORS = GCONV_PRODUCT_VECTORS,
   BAND_FLOATS = 256 << 10, /* floats of points and sums of a band: 512 KiB */
-  LEAST_TILES = 28,        /* tiles of a band, if the image has more: each filter is used so often */
+  LEAST_TILES = 28,        /* the fewest tiles of a band, if the image has so many: each filter is used as often */
   PIECE = 16,              /* the tiles of a piece are a multiple of this */
   LEAST_TASKS = 8,
   PART_BLOCKS = 2,     /* blocks of a task, at least: points are made again for each part of the filters */
@@ -116,7 +116,7 @@ static size_t divide_workspace(const cut *c, const gconv_layer_stage *stage, flo
   return ((size_t)staged + floats) * sizeof(float) + (size_t)c->channels * sizeof(int64_t);
 }
 
-/* ---- Prefetching: a task's samples and outputs are rows that are far apart, which processors do not foresee ---- */
+/* ---- Prefetching: processors do not prefetch a task's samples and outputs by themselves: their rows are far apart ---- */
 
 /* Prefetches `count` floats of each of `rows` rows, to be read or written. */
 GCONV_INLINE void prefetch_rows(const float *from, int64_t rows, int64_t pitch, int64_t count, const int write) {
@@ -246,9 +246,9 @@ GCONV_VECTOR_LOOP(search, (const float *restrict from, int64_t count, int32_t *r
   *found |= any;
 }
 
-/* Replaces those outputs of a block that are not finite by the sums of the definition: a sample that is not finite spreads
- * over its tile, though the filter may not reach as far, and sums may overflow on the way to a finite output. The block has
- * V vectors of filters, `there` filters, from k on. */
+/* Replaces the outputs of a block that are not finite by the sums of the definition. A sample that is not finite spreads
+ * over its tile, even to outputs whose filter does not reach it. Sums on the way to a finite output may overflow, too. The
+ * block has V vectors of filters: `there` filters, from filter k on. */
 static void define_outputs(const walk *w, int V, int64_t k, int64_t there) {
   const int64_t rows = gconv_clamp(w->problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);
   int32_t found = 0;
