@@ -29,7 +29,7 @@
  * |y| and rounding. Second, results of the range "wrap" that need no more than a division by an integer. Third, means: sums
  * n of taps that are not negative, whose levels are n times a factor below 1, rounded. That product is computed in integers
  * if this is right for every possible n (find_quotient). Then taps may even be integers times any number, such as 1/9, whose
- * sums are not exact in float32. All other results become float32, and go the way of all sums (rows.h).
+ * sums are not exact in float32. All other results become float32, and are stored as all sums are (rows.h).
  */
 #include "base/memory.h"
 #include "integer_levels.h"
@@ -43,7 +43,7 @@ enum {
   MOST_PAIR_WEIGHT = 128, /* 128 * 255 = 32640 */
   SLACK = 128,            /* bytes that vectors read beyond the end of a row */
   PIECE = 512,            /* samples whose sums are kept at a time, about */
-  PIECES = 8,             /* results of which no sums are kept are made about PIECES * PIECE bytes at a time */
+  PIECES = 8,             /* without floats, about PIECES * PIECE bytes of results are computed at a time */
 };
 
 /* ---- Preparation: the taps of a filter in units ---- */
@@ -328,8 +328,8 @@ typedef struct walk {
   integer_sum along; /* the step along rows */
 } walk;
 
-/* Returns the shift that leads from the sums of filter k to levels of u8 or i16, or -1 if a shift is not enough, or if half
- * a level more would not fit into 16 bits. */
+/* Returns the shift by which sums of filter k become levels of u8 or i16. Returns -1 if a shift is not enough, or if the
+ * largest sum plus half a level would not fit into 16 bits. */
 static int shift_of_filter(const gconv_execution *execution, int32_t k, const integer_filter *filter) {
   int exponent;
   float divisor = gconv_divisors(execution->problem, execution->weights)[k];
@@ -499,7 +499,7 @@ static const char *supports(const gconv_problem *problem) {
       quotient_of(problem, (double)problem->structure.step, problem->structure.steps, 1).factor > 0)
     return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
   if (!gconv_is_of_bytes(integers) || integers->positive + integers->negative > MOST_WEIGHT)
-    return "taps that are not small integers times a power of two, of 257 together";
+    return "taps that are not integers times a power of two, or whose integers add up to more than 257";
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 

@@ -75,7 +75,7 @@ GCONV_INLINE TARGET BYTES NAME(wrapped)(const integer_sum *s, BYTES sum) {
   return sum;
 }
 
-/* Divides by 2^shift, and rounds to nearest even: adds half a level, less a bit, and the lowest bit of the level. */
+/* Divides by 2^shift, and rounds to nearest even: adds half a level minus 1, and the lowest bit of the level. */
 GCONV_INLINE TARGET BYTES NAME(rounded)(const integer_sum *s, BYTES level) {
   if (s->shift == 0)
     return level;
@@ -84,8 +84,9 @@ GCONV_INLINE TARGET BYTES NAME(rounded)(const integer_sum *s, BYTES level) {
   return OF(srli_epi16)(OF(adds_epu16)(level, OF(add_epi16)(odd, half)), COUNT_OF(s->shift));
 }
 
-/* Makes int16 from sums that are `low` too large. Without a shift, the sums become numbers with a sign by the other highest
- * bit, and their difference saturates. Else parts above and below 0 are rounded by themselves, as both have no sign. */
+/* Makes int16 from sums that are `low` too large. Without a shift, inverting the highest bit of both numbers makes
+ * them signed, and their difference saturates. Else the parts above and below 0, which are unsigned, are rounded separately.
+ */
 GCONV_INLINE TARGET BYTES NAME(int16)(const integer_sum *s, BYTES sum) {
   const BYTES low = OF(set1_epi16)((short)s->low), most = OF(set1_epi16)(INT16_MAX), sign = OF(set1_epi16)(INT16_MIN);
   if (s->shift == 0 && !s->absolute)
@@ -96,8 +97,8 @@ GCONV_INLINE TARGET BYTES NAME(int16)(const integer_sum *s, BYTES sum) {
   return OF(sub_epi16)(OF(min_epu16)(NAME(rounded)(s, above), most), OF(min_epu16)(NAME(rounded)(s, below), sign));
 }
 
-/* Makes levels of 16 bits from sums that are `low` too large. Differences saturate. Sums that are divided by 2^shift begin
- * with half a level, less a bit; adding the lowest bit of their level rounds them to nearest even, wherever that matters.
+/* Makes levels of 16 bits from sums that are `low` too large. Differences saturate. Sums that are divided by 2^shift start
+ * with half a level minus 1; adding the lowest bit of their level rounds them to nearest even, wherever that matters.
  * The quotient has a 0 as its highest bit, so that it saturates at 255 when it becomes a byte. */
 GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
   const BYTES low = OF(set1_epi16)((short)s->low);
