@@ -14,7 +14,6 @@ enum { CACHE_LINE = 64 };
 
 /* ---- Loading ---- */
 
-/* Converts `count` samples to levels. */
 GCONV_VECTOR_LOOP(widen, (gconv_type type, const void *samples, size_t count, float *restrict levels),
                   (type, samples, count, levels)) {
   if (type == GCONV_U8)
@@ -146,7 +145,6 @@ GCONV_VECTOR_LOOP(respond, (float *restrict sums, size_t count, float divisor, f
     sums[i] = gconv_response(sums[i], divisor, bias);
 }
 
-/* Combines sums[i] with other[i]. */
 GCONV_INLINE void combine_next(gconv_combine how, float *restrict sums, const float *restrict other, size_t count) {
   for (size_t i = 0; i < count; i++)
     sums[i] = gconv_combine_next(how, sums[i], other[i]);

@@ -135,12 +135,10 @@ static const float *factors_of(const sweep *s, size_t k) {
   return gconv_prepared(s->problem, s->execution->weights) + k * s->z.rank * (s->z.R + s->z.S);
 }
 
-/* Returns the column of taps of a pair. */
+/* Return the column and the row of taps of a pair. */
 static const float *column_of(const sweep *s, size_t pair) {
   return factors_of(s, pair / s->z.rank) + pair % s->z.rank * s->z.R;
 }
-
-/* Returns the row of taps of a pair. */
 static const float *row_of(const sweep *s, size_t pair) {
   return factors_of(s, pair / s->z.rank) + s->z.rank * s->z.R + pair % s->z.rank * s->z.S;
 }

@@ -15,7 +15,6 @@
 #include "kernels/sparse.h"
 #include "tile.h"
 
-/* Makes output row j of the band. */
 static void make_row(const gconv_window *window, int32_t j) {
   const gconv_problem *problem = window->execution->problem;
   size_t all = (size_t)problem->structure.nonzero_taps;

@@ -8,18 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static size_t planes_of(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
-}
-
-static size_t samples_of(const gconv_image *image) {
-  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
-}
-
-static void *row_at(const gconv_image *image, size_t plane, size_t y) {
-  return (uint8_t *)image->data + plane * image->plane_bytes + y * image->row_bytes;
-}
-
 static bool is_alpha_plane(const gconv_image *image, size_t plane) {
   return image->planar && image->alpha && plane % (size_t)image->channels == (size_t)image->channels - 1;
 }
@@ -36,8 +24,8 @@ typedef struct finding {
 
 /* Marks the samples of no data in a row of the input. Returns whether there are any. Alpha is never no data. */
 static bool mark_row(const gconv_image *like, const gconv_image *in, size_t plane, size_t y, uint8_t *marks) {
-  size_t samples = samples_of(like), channels = (size_t)like->channels;
-  bool any = gconv_nodata_mark(like, row_at(in, plane, y), samples, marks);
+  size_t samples = gconv_samples_of(like), channels = (size_t)like->channels;
+  bool any = gconv_nodata_mark(like, gconv_row_at(in, plane, y), samples, marks);
   if (any && is_alpha_plane(like, plane)) {
     memset(marks, 0, samples);
     return false;
@@ -53,7 +41,7 @@ static void look_at_row(void *context, size_t turn, int seat) {
   size_t height = (size_t)f->in->height;
   if (__atomic_load_n(&f->found, __ATOMIC_RELAXED))
     return;
-  if (mark_row(like, f->in, turn / height, turn % height, f->rows + (size_t)seat * samples_of(like)))
+  if (mark_row(like, f->in, turn / height, turn % height, f->rows + (size_t)seat * gconv_samples_of(like)))
     __atomic_store_n(&f->found, 1, __ATOMIC_RELAXED);
 }
 
@@ -62,7 +50,7 @@ static void convert_marks(const finding *f, const uint8_t *from, uint8_t *to) {
   const gconv_image *like = &f->plan->base.like, *convolved = &f->plan->convolved;
   size_t channels = (size_t)like->channels, made = (size_t)convolved->channels;
   if (like->planar || (!f->holes->whole_pixels && channels == made)) {
-    memcpy(to, from, samples_of(like));
+    memcpy(to, from, gconv_samples_of(like));
     return;
   }
   for (size_t x = 0; x < (size_t)like->width; x++) {
@@ -77,10 +65,10 @@ static void convert_marks(const finding *f, const uint8_t *from, uint8_t *to) {
 static void fill_row(void *context, size_t turn, int seat) {
   const finding *f = context;
   const gconv_image *like = &f->plan->base.like, *filled = &f->holes->filled;
-  size_t height = (size_t)f->in->height, plane = turn / height, y = turn % height, samples = samples_of(like);
+  size_t height = (size_t)f->in->height, plane = turn / height, y = turn % height, samples = gconv_samples_of(like);
   size_t bytes = gconv_type_bytes(like->type);
-  uint8_t *marks = f->rows + (size_t)seat * samples, *to = row_at(filled, plane, y);
-  memcpy(to, row_at(f->in, plane, y), samples * bytes);
+  uint8_t *marks = f->rows + (size_t)seat * samples, *to = gconv_row_at(filled, plane, y);
+  memcpy(to, gconv_row_at(f->in, plane, y), samples * bytes);
   mark_row(like, f->in, plane, y, marks);
   for (size_t i = 0; i < samples; i++)
     if (marks[i])
@@ -97,14 +85,14 @@ static gconv_status fill(finding *f) {
   gconv_image filled = f->plan->base.like;
   filled.height = f->in->height;
   holes->whole_pixels = options->mix || options->gray || options->alpha == GCONV_ALPHA_PREMULTIPLY;
-  holes->row = samples_of(&f->plan->convolved);
+  holes->row = gconv_samples_of(&f->plan->convolved);
   holes->plane = holes->row * (size_t)f->in->height;
-  GCONV_TRY(gconv_allocate(gconv_checked_product(2, (size_t[]){planes_of(&f->plan->convolved), holes->plane}),
+  GCONV_TRY(gconv_allocate(gconv_checked_product(2, (size_t[]){gconv_planes_of(&f->plan->convolved), holes->plane}),
                            "marks of no data", &marks));
   holes->marks = marks;
   GCONV_TRY(gconv_image_allocate(&filled));
   holes->filled = filled;
-  gconv_threads_run(threads, planes_of(f->in) * (size_t)f->in->height, fill_row, f);
+  gconv_threads_run(threads, gconv_planes_of(f->in) * (size_t)f->in->height, fill_row, f);
   return GCONV_OK;
 }
 
@@ -115,9 +103,10 @@ gconv_status gconv_holes_find(const gconv_filter_plan *plan, const gconv_image *
   *holes = (gconv_holes){0};
   if (!plan->base.like.has_nodata)
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate(samples_of(&plan->base.like) * (size_t)gconv_threads_count(threads), "marks of no data", &rows));
+  GCONV_TRY(
+      gconv_allocate(gconv_samples_of(&plan->base.like) * (size_t)gconv_threads_count(threads), "marks of no data", &rows));
   f.rows = rows;
-  gconv_threads_run(threads, planes_of(in) * (size_t)in->height, look_at_row, &f);
+  gconv_threads_run(threads, gconv_planes_of(in) * (size_t)in->height, look_at_row, &f);
   gconv_status status = f.found ? fill(&f) : GCONV_OK;
   gconv_release(rows);
   return status;
@@ -240,10 +229,10 @@ static void mend_sample(const mending *m, const result_row *at, const gconv_hole
   if (state == GCONV_SAMPLE_WHOLE)
     return;
   if (state == GCONV_SAMPLE_NO_DATA) {
-    m->results[(at->plane * (size_t)image->height + (size_t)at->y) * samples_of(image) + i] = 1;
+    m->results[(at->plane * (size_t)image->height + (size_t)at->y) * gconv_samples_of(image) + i] = 1;
     value = image->type == GCONV_F32 ? (double)NAN : 0; /* so that later stages skip it */
   }
-  put(image, row_at(image, at->plane, (size_t)at->y), i, value);
+  put(image, gconv_row_at(image, at->plane, (size_t)at->y), i, value);
 }
 
 /* Finds the shortest range of places, begin .. end - 1, that has all places of a row with marks below their taps. */
@@ -294,7 +283,8 @@ static void mend_turn(void *context, size_t turn, int number) {
 
 static gconv_status mend_rows(mending *m, gconv_image *image, uint8_t **results) {
   gconv_threads *threads = m->plan->base.device->threads;
-  size_t bytes = gconv_checked_product(3, (size_t[]){planes_of(image), (size_t)image->height, samples_of(image)});
+  size_t bytes =
+      gconv_checked_product(3, (size_t[]){gconv_planes_of(image), (size_t)image->height, gconv_samples_of(image)});
   void *memory = NULL, *seats = NULL;
   GCONV_TRY(gconv_hole_summer_make(m->pass, m->holes, m->convolved, m->in_row, &m->summer));
   GCONV_TRY(gconv_allocate(bytes, "marks of no data", &memory));
@@ -302,7 +292,7 @@ static gconv_status mend_rows(mending *m, gconv_image *image, uint8_t **results)
   m->seat_bytes = bytes_of_seat(m);
   GCONV_TRY(gconv_allocate(m->seat_bytes * (size_t)gconv_threads_count(threads), "sums without no data", &seats));
   m->seats = seats;
-  gconv_threads_run(threads, planes_of(image) * (size_t)image->height, mend_turn, m);
+  gconv_threads_run(threads, gconv_planes_of(image) * (size_t)image->height, mend_turn, m);
   gconv_release(seats);
   return GCONV_OK;
 }
@@ -349,8 +339,8 @@ typedef struct setting {
 static void set_row(void *context, size_t turn, int number) {
   setting *s = context;
   const gconv_image *out = s->out;
-  size_t samples = samples_of(out), height = (size_t)out->height, channels = (size_t)out->channels;
-  void *row = row_at(out, turn / height, turn % height);
+  size_t samples = gconv_samples_of(out), height = (size_t)out->height, channels = (size_t)out->channels;
+  void *row = gconv_row_at(out, turn / height, turn % height);
   uint8_t *marks = s->rows + (size_t)number * samples;
   uint64_t chances = 0;
   if (!is_alpha_plane(out, turn / height) && gconv_nodata_mark(s->like, row, samples, marks))
@@ -367,10 +357,10 @@ static void set_row(void *context, size_t turn, int number) {
 
 static gconv_status set_output(gconv_threads *threads, setting *s) {
   void *rows = NULL;
-  size_t bytes = samples_of(s->out) * (size_t)gconv_threads_count(threads);
+  size_t bytes = gconv_samples_of(s->out) * (size_t)gconv_threads_count(threads);
   GCONV_TRY(gconv_allocate(bytes, "marks of no data", &rows));
   s->rows = rows;
-  gconv_threads_run(threads, planes_of(s->out) * (size_t)s->out->height, set_row, s);
+  gconv_threads_run(threads, gconv_planes_of(s->out) * (size_t)s->out->height, set_row, s);
   gconv_release(rows);
   return GCONV_OK;
 }

@@ -98,7 +98,6 @@ static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int
   }
 }
 
-/* Adds a row to the sums of columns. */
 GCONV_VECTOR_LOOP(add_row, (const double *v, double c, size_t count, double *n, double *sum, double *squares),
                   (v, c, count, n, sum, squares)) {
   for (size_t i = 0; i < count; i++) {

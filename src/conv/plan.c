@@ -12,7 +12,6 @@
 
 /* ---- Passes ---- */
 
-/* Returns the header of the outputs of a pass. */
 static gconv_image output_header(const gconv_filter_plan *plan, const gconv_pass *pass, gconv_type type) {
   const gconv_image *in = &plan->convolved;
   const gconv_problem *problem = &pass->problem;
@@ -245,7 +244,7 @@ static gconv_status check_rounding(const gconv_filter_plan *plan, gconv_plan_ext
   return GCONV_OK;
 }
 
-/* Makes what only executions need: prepared weights and buffers. */
+/* Makes the prepared weights and buffers, which outlines of plans lack. */
 static gconv_status prepare(gconv_filter_plan *plan) {
   gconv_device *device = plan->base.device;
   for (size_t i = 0; i < plan->pass_count; i++)

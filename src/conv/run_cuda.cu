@@ -67,7 +67,6 @@ static void release(void *memory) {
   free(run);
 }
 
-/* Returns the shape of the input of a problem. */
 static gconv_image input_shape(const gconv_problem *problem) {
   gconv_image image = {};
   image.type = problem->in_type;

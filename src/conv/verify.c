@@ -23,7 +23,6 @@ static void widen(limits *all, limits by) {
   *all = (limits){fmin(all->low, by.low), fmax(all->high, by.high), fmax(all->allowed, by.allowed)};
 }
 
-/* Everything that comparing a row needs. */
 typedef struct row_check {
   const gconv_filter_plan *plan;
   const gconv_pass *pass;

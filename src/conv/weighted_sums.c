@@ -15,18 +15,6 @@
 /* If |sum(t * w)| is below this part of sum |t|, the sums of algorithms that are not exact are computed again. */
 static const double FEW = 1.0 / 4;
 
-static size_t planes_of(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
-}
-
-static size_t samples_of(const gconv_image *image) {
-  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
-}
-
-static void *row_at(const gconv_image *image, size_t plane, size_t y) {
-  return (uint8_t *)image->data + plane * image->plane_bytes + y * image->row_bytes;
-}
-
 GCONV_INLINE float level(gconv_type type, const void *row, size_t i) {
   return type == GCONV_U8    ? (float)((const uint8_t *)row)[i]
          : type == GCONV_U16 ? (float)((const uint16_t *)row)[i]
@@ -97,10 +85,10 @@ static void prepare_row(void *context, size_t turn, int seat) {
   const gconv_image *weights = plan->weights;
   const size_t weights_plane = weights && weights->frames > 1 ? (size_t)images->in_plane + plane : 0;
   source_row row = {.source = source,
-                    .in = row_at(images->in, plane, y),
-                    .weights = weights ? row_at(weights, weights_plane, (size_t)images->in_row + y) : NULL,
-                    .value = row_at(&images->value, plane, y),
-                    .share = row_at(&images->share, plane, y),
+                    .in = gconv_row_at(images->in, plane, y),
+                    .weights = weights ? gconv_row_at(weights, weights_plane, (size_t)images->in_row + y) : NULL,
+                    .value = gconv_row_at(&images->value, plane, y),
+                    .share = gconv_row_at(&images->share, plane, y),
                     .count = (size_t)source->width,
                     .channels = channels,
                     .made = plan->middle.planar ? 1 : (size_t)plan->middle.channels,
@@ -123,7 +111,7 @@ gconv_status gconv_weighted_prepare(const gconv_weighted_plan *plan, gconv_weigh
     made[i]->height = images->in->height;
     GCONV_TRY(gconv_image_allocate(made[i]));
   }
-  gconv_threads_run(plan->base.device->threads, planes_of(images->in) * (size_t)images->in->height, prepare_row, &p);
+  gconv_threads_run(plan->base.device->threads, gconv_planes_of(images->in) * (size_t)images->in->height, prepare_row, &p);
   images->any_missing = p.missing;
   images->divides = plan->divides && (p.weighted || plan->options->border == GCONV_BORDER_NORMALIZE);
   return GCONV_OK;
@@ -156,8 +144,8 @@ double gconv_weighted_response(const gconv_weighted_plan *plan, const gconv_weig
   for (int64_t r = 0; r < problem->rows; r++) {
     int64_t y = gconv_border_index(problem->border, at->y * problem->stride_y - problem->pad_top + r * problem->dilation_y,
                                    problem->height);
-    const float *values = y == GCONV_OUTSIDE ? NULL : row_at(&images->value, at->plane, (size_t)(y - images->in_row));
-    const float *shares = y == GCONV_OUTSIDE ? NULL : row_at(&images->share, at->plane, (size_t)(y - images->in_row));
+    const float *values = y == GCONV_OUTSIDE ? NULL : gconv_row_at(&images->value, at->plane, (size_t)(y - images->in_row));
+    const float *shares = y == GCONV_OUTSIDE ? NULL : gconv_row_at(&images->share, at->plane, (size_t)(y - images->in_row));
     for (int64_t s = 0; s < problem->columns; s++) {
       int64_t x = gconv_border_index(
           problem->border, at->x * problem->stride_x - problem->pad_left + s * problem->dilation_x, problem->width);
@@ -220,11 +208,11 @@ static void mend_row(const finishing *f, const gconv_weighted_filter *filter, si
 static void respond(const finishing *f, size_t k, size_t plane, size_t y, float *out) {
   const gconv_weighted_filter *filter = &f->plan->of[k];
   const gconv_weighted_images *images = f->images;
-  const float *value = row_at(&images->sums[0][k], plane, y);
+  const float *value = gconv_row_at(&images->sums[0][k], plane, y);
   if (!images->divides) {
     memcpy(out, value, f->samples * sizeof *out);
   } else {
-    const float *share = row_at(&images->sums[1][k], plane, y);
+    const float *share = gconv_row_at(&images->sums[1][k], plane, y);
     divide_row(value, share, filter->sum, (float)(f->plan->options->least_weight * filter->size), f->samples, out);
     if (!f->plan->exact)
       mend_row(f, filter, plane, y, share, out);
@@ -241,8 +229,8 @@ typedef struct target {
 
 static target find_target(const gconv_image *out, size_t frame, size_t channel, size_t y) {
   const size_t channels = (size_t)out->channels;
-  return out->planar ? (target){row_at(out, frame * channels + channel, y), 0, 1}
-                     : (target){row_at(out, frame, y), channel, channels};
+  return out->planar ? (target){gconv_row_at(out, frame * channels + channel, y), 0, 1}
+                     : (target){gconv_row_at(out, frame, y), channel, channels};
 }
 
 /* Marks a result as missing. Returns whether the type has no number for that. */
@@ -262,12 +250,12 @@ bool gconv_weighted_puts_back(const gconv_weighted_plan *plan, const gconv_weigh
   const int64_t x = at->x * problem->stride_x - problem->pad_left + problem->anchor_x;
   if (!plan->preserves || !images->any_missing || y < 0 || y >= problem->height || x < 0 || x >= problem->width)
     return false;
-  const void *row = row_at(images->in, at->plane, (size_t)(y - images->in_row));
+  const void *row = gconv_row_at(images->in, at->plane, (size_t)(y - images->in_row));
   const size_t i = source->planar ? (size_t)x : (size_t)x * (size_t)source->channels + at->channel;
   return is_missing(source, source->type == GCONV_F32 && plan->options->nan != GCONV_NAN_KEEP, level(source->type, row, i));
 }
 
-/* Stores channel c of a row of responses, and marks results that are missing. Returns how many of these became 0. */
+/* Stores channel c of a row of responses, and marks missing results. Returns how many of these became 0. */
 static uint64_t store_channel(finishing *f, const gconv_weighted_place *row, size_t c, size_t first_channel,
                               const float *responses) {
   const size_t step = f->plan->middle.planar ? 1 : (size_t)f->plan->middle.channels;
@@ -311,7 +299,7 @@ static void copy_alpha(const finishing *f, const gconv_weighted_place *row) {
         gconv_border_index(problem->border, q * problem->stride_x - problem->pad_left + problem->anchor_x, problem->width);
     float a = outside;
     if (from_row != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
-      a = level(in->type, row_at(in, row->plane, (size_t)(from_row - f->images->in_row)),
+      a = level(in->type, gconv_row_at(in, row->plane, (size_t)(from_row - f->images->in_row)),
                 (size_t)x * (size_t)in->channels + (size_t)in->channels - 1);
     gconv_store_sample(out->type, gconv_scale(a, f->colour.alpha_scale, f->colour.alpha_scale_low, 0), to.row,
                        to.first + (size_t)q * to.step);
@@ -367,11 +355,12 @@ gconv_status gconv_weighted_finish(const gconv_weighted_plan *plan, const gconv_
                    .filters = alone ? 1 : plan->filters,
                    .colour = gconv_make_epilogue(plan->options, plan->source.type, outputs[o].type),
                    .alpha = gconv_make_epilogue(&alpha, plan->source.type, outputs[o].type)};
-    f.samples = samples_of(&images->sums[0][f.first_filter]);
+    f.samples = gconv_samples_of(&images->sums[0][f.first_filter]);
     GCONV_FREED float *rows = malloc((size_t)gconv_threads_count(threads) * 2 * f.samples * sizeof *rows);
     GCONV_NEED_MEMORY(rows, "no memory for rows of %zu samples", f.samples);
     f.rows = rows;
-    gconv_threads_run(threads, planes_of(&images->sums[0][f.first_filter]) * (size_t)outputs[o].height, finish_row, &f);
+    gconv_threads_run(threads, gconv_planes_of(&images->sums[0][f.first_filter]) * (size_t)outputs[o].height, finish_row,
+                      &f);
     lost += f.lost;
     empty += f.empty;
   }

@@ -221,7 +221,6 @@ static void place_taps(const cut *c, const float *points, int64_t channel, int64
     }
 }
 
-/* Makes the points of one channel of a filter. */
 static void transform_taps(const gconv_layer_problem *problem, const cut *c, const float *twiddles, const float *taps,
                            float *strip, float *points) {
   memset(points, 0, (size_t)tile_floats(c) * sizeof *points);
@@ -385,7 +384,6 @@ GCONV_VECTOR_LOOP(add_bias, (const float *restrict from, int64_t step, float bia
       to[i] = from[i * step] + bias;
 }
 
-/* Stores outputs with bias and activation. */
 static void store(const walk *w, float bias, const outputs *o, float *plane) {
   const gconv_layer_problem *problem = w->problem;
   int64_t row = tile_row(w, o->tile), column = tile_column(w, o->tile) + o->x;

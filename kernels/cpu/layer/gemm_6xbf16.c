@@ -42,7 +42,6 @@ static size_t offset_floats(const layout *l) {
   return ((size_t)l->steps * 2 + 15) / 16 * 16;
 }
 
-/* Returns the floats of a plane of a channel. */
 static size_t copy_floats(const cut *c) {
   return (size_t)c->plane;
 }
@@ -280,7 +279,6 @@ static void fill_plane(walk *w, const float *a, const float *b, int64_t top, int
   w->tiny |= gconv_split_pairs(w->copies[0], b ? w->copies[1] : NULL, s.rows * s.pitch, to, w->c->plane);
 }
 
-/* Makes the planes of a sheet. */
 static void fill_sheet(walk *w, const float *in, int32_t sheet_y, int32_t sheet_x) {
   const layout *l = w->l;
   const gconv_layer_problem *problem = &l->problem;

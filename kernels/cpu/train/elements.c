@@ -103,8 +103,7 @@ void gconv_learn_normalize_each(float *x, size_t count, const float *mean, const
   normalize_each(x, count, mean, std);
 }
 
-/* Sums that stay in registers at a time. */
-enum { SUMMED = 16 };
+enum { SUMMED = 16 }; /* sums that stay in registers at a time */
 
 GCONV_VECTOR_LOOP(sum_rows, (const float *g, int64_t count, int64_t pitch, float *restrict sums), (g, count, pitch, sums)) {
   int64_t k = 0;
