@@ -59,7 +59,7 @@ static bool is_narrow(const gconv_problem *problem) {
       for (size_t i = 0; i < count; i++)                                                                                    \
         ((to *)columns)[i] = (to)(((to *)columns)[i] + ((const from *)entering)[i]);                                        \
   } while (0)
-/* Adds the samples of the row `entering` to the sums, and subtracts those of the row `leaving`, unless it is NULL. */
+/* Adds the samples of the row `entering` to the sums, and subtracts the samples of `leaving`, unless it is NULL. */
 GCONV_VECTOR_LOOP(move,
                   (gconv_type type, bool narrow, const void *restrict entering, const void *restrict leaving, size_t count,
                    void *restrict columns),
@@ -104,7 +104,7 @@ static void move_outside(const box_columns *b, const uint8_t *entering, const ui
     }
 }
 
-/* Copies columns first .. end - 1 of the span, which are outside of the image, from those inside. */
+/* Copies columns first .. end - 1 of the span, which are outside of the image, from columns inside. */
 static void copy_outside(const box_columns *b, int64_t first, int64_t end) {
   const int64_t channels = b->execution->problem->channels;
   for (int64_t i = first; i < end; i++)

@@ -13,8 +13,8 @@
  *
  * So a sample of an output row takes four additions. The B rows that entered during a block are a group of later blocks. The
  * sum of n = m - 1 groups is made in the same way, on a larger scale: groups are taken n at a time. When n groups are
- * complete, each becomes the sum of itself and those after it. From then on, `since` adds up the groups that follow. The
- * `middle` of a block is one of these sums plus `since`.
+ * complete, each is replaced by the sum of itself and the groups after it. From then on, `since` adds up the groups that
+ * follow. The `middle` of a block is one of the replaced groups plus `since`.
  *
  * Samples are multiplied by the tap as they are added, so that sums of large samples do not overflow. The sums of groups are
  * float64. All others are float32, in chains of at most B + r additions. The border continues the sums of the columns as it
@@ -25,7 +25,7 @@
  *     2 k:      w[x] + w[x + k]
  *     2 k + 1:  w[x] + w[x + k] + v[x + 2 k]
  *
- * So S neighbours take log2 S steps, and an output depends on no other samples than those under the filter.
+ * So S neighbours take log2 S steps, and an output depends only on the samples under the filter.
  */
 #include "kernels/cpu/box_float.h"
 #include "kernels/cpu/rows.h"

@@ -110,7 +110,7 @@ typedef struct walk {
   size_t row_slot, quad_slot; /* where this row is in its ring, and the tile's first quads in theirs */
   int32_t p, count;           /* first output row of the tile, and how many are wanted */
   uint8_t *ways;              /* a digits_way for every STEP samples of the block */
-  const uint8_t *next[4];     /* rows of the image to prefetch: roughly those that the next tile will load */
+  const uint8_t *next[4];     /* rows of the image to prefetch: roughly what the next tile will load */
 } walk;
 
 /* row_at() returns input row i of the tile in its ring, and quads_at() row i of the tile's quads in their ring. */

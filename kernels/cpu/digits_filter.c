@@ -156,7 +156,7 @@ GCONV_DIGITS_TARGET static uint32_t flat_level(const gconv_problem *problem, con
 }
 
 /* Looks at the flat windows of all 256 levels. Sets keeps_doubts and keeps_flat (digits_filter.h). Returns false if more
- * than MOST_FLAT of them are in doubt, and float32 changes the level of at least one of these. */
+ * than MOST_FLAT of them are in doubt, and float32 changes the level of at least one of the windows in doubt. */
 static bool set_flat(const gconv_problem *problem, const float *taps, gconv_digits_filter *filter) {
   int64_t sum = 0;
   int32_t doubts = 0;

@@ -201,8 +201,8 @@ static void transform_taps(double complex *x, size_t size) {
     }
 }
 
-/* Transforms the taps of a part in float64, so that the error of a tap is one rounding. The spectra for correlation are the
- * conjugates of those for convolution: hence the sign in transform_taps(). `column` has room for a tile. */
+/* Transforms the taps of a part in float64, so that the error of a tap is one rounding. Correlation needs the conjugates of
+ * the spectra for convolution: hence the sign in transform_taps(). `column` has room for a tile. */
 static void prepare_part(const gconv_problem *problem, const filter_part *part, const float *taps, size_t tile,
                          double complex *column, float *spectrum) {
   const size_t S = (size_t)part->columns;

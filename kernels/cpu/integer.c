@@ -499,7 +499,7 @@ static const char *supports(const gconv_problem *problem) {
       quotient_of(problem, (double)problem->structure.step, problem->structure.steps, 1).factor > 0)
     return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
   if (!gconv_is_of_bytes(integers) || integers->positive + integers->negative > MOST_WEIGHT)
-    return "taps that are not integers times a power of two, or whose integers add up to more than 257";
+    return "taps that are not small integers times a power of two, or whose integers add up to more than 257";
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 

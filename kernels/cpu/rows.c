@@ -287,8 +287,8 @@ static bool changes(const gconv_epilogue *e) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* Copies floats past the caches, except to the first and the last cache line: parts of a line are slow to store so, and
- * others may write the rest of it. Callers of execute() order these stores (src/conv/run_cpu.c). */
+/* Copies floats past the caches, except to the first and the last cache line, which other calls may share: stores of a part
+ * of a line past the caches are slow. Callers of execute() order these stores (src/conv/run_cpu.c). */
 __attribute__((target("avx"))) static void stream(const float *values, size_t count, float *to) {
   size_t i = (CACHE_LINE - (uintptr_t)to % CACHE_LINE) % CACHE_LINE / sizeof *to;
   i = i < count ? i : count;

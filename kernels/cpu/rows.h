@@ -61,7 +61,7 @@ gconv_span gconv_span_of(const gconv_problem *problem, int64_t first, int64_t co
 void gconv_load_bytes(const gconv_execution *execution, int64_t y, const gconv_span *span, uint8_t *row);
 
 /* gconv_expect_load() prefetches the samples that gconv_load_pixels() will read with a step of 1. gconv_expect_store()
- * prefetches those that gconv_store_samples() will write, if they are floats: for integers, this takes longer than it saves.
+ * prefetches the samples that gconv_store_samples() will write, if they are floats: for integers, it would not pay.
  * Both do nothing if rows are so near each other that the processor predicts the next row by itself. */
 enum { GCONV_NEAR = 1024 }; /* bytes */
 void gconv_prefetch_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count);

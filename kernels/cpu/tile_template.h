@@ -218,7 +218,7 @@ GCONV_INLINE TARGET void NAME(put)(const VECTOR *sum, int side, gconv_type type,
   UNROLL for (int v = 0; v < side; v++) STORE((float *)to + x + v * LANES, sum[v]);
 }
 
-/* Adds all taps of all lines to `side` vectors of sums. Each loop has one condition and no division: more of these took a
+/* Adds all taps of all lines to `side` vectors of sums. Each loop has one condition and no division: loops with more took a
  * quarter longer. */
 GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t period, int shift, int side, gconv_type type,
                                          size_t x, size_t end, void *to) {

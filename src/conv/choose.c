@@ -27,11 +27,11 @@ double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tun
 
 static const char *find_obstacle(const gconv_problem *problem, const gconv_options *options, const gconv_algorithm *row) {
   if (row->spreads && options->alpha == GCONV_ALPHA_PREMULTIPLY)
-    return "premultiplied colours, which are divided by alpha: it does not keep zeros";
+    return "premultiplied colours, which are divided by alpha: it does not keep zeros of alpha";
   if (problem->epilogue.wrap && strcmp(row->info.device, "cpu") != 0)
-    return "the range wrap, which the CPU alone makes";
+    return "the range wrap, which only the CPU computes";
   if (problem->out_type == GCONV_I16 && strcmp(row->info.device, "cpu") != 0)
-    return "results of i16, which the CPU alone makes: take f32";
+    return "results of i16, which only the CPU computes: take f32";
   bool is_auto = strcmp(options->algorithm, "auto") == 0;
   if (is_auto && !gconv_leaves_out_marks(row, problem))
     return "filters with places that are no taps, on floats: it would multiply NaN by 0 there";

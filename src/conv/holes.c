@@ -376,8 +376,8 @@ gconv_status gconv_holes_set(const gconv_filter_plan *plan, const gconv_holes *h
   if (chances > 0)
     gconv_warn_once(
         "results that equal no data",
-        "results have the value %s, by which no data are named, where there are data: readers will take them for "
-        "no data",
+        "some results have the value %s, which stands for no data, although they are data: programs that read them "
+        "will take them for no data",
         gconv_nodata_write(plan->base.outputs[0].nodata, text));
   return GCONV_OK;
 }

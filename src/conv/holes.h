@@ -9,7 +9,7 @@
  *    means nothing.
  *  - Taps of 0 do not count, and samples outside of the image follow the border.
  *
- * The algorithms get 0 in place of these samples. Results with such a sample under their taps are computed once more, in
+ * The algorithms get 0 in place of these samples. Results with such a sample under their taps are computed again, in
  * float64 on the host, by verify.c. So these results do not depend on the device and the algorithm. All other results have
  * the same bits as if there were no samples of no data.
  */

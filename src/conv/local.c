@@ -371,7 +371,7 @@ gconv_status gconv_operation_local(gconv_statistic statistic, int32_t rows, int3
   local *l;
   const gconv_options o = gconv_options_filled(options);
   if (!gconv_statistic_name(statistic))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "statistic: there is none of the number %d", (int)statistic);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "statistic: no statistic has the number %d", (int)statistic);
   GCONV_TRY(gconv_check_value("rows", rows, 1, 4096));
   GCONV_TRY(gconv_check_value("columns", columns, 1, 4096));
   GCONV_TRY(gconv_options_check(&o));

@@ -262,7 +262,7 @@ static void warn_of_nodata(const gconv_plan *base) {
   if (!kept)
     gconv_warn_once(
         "no data in another type",
-        "no data, %s in the input, become %s in %s results, where data may be the same: --depth float keeps them",
+        "no data, %s in the input, become %s in %s results, where data may have the same value: --depth float keeps them",
         gconv_nodata_write(like->nodata, before), gconv_nodata_write(out->nodata, after), gconv_type_name(out->type));
 }
 

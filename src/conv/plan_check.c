@@ -33,8 +33,8 @@ static gconv_status check_image(const gconv_image *image, const gconv_options *o
                       "the matrix mixes %d channels, and the image has %d: it needs a row and a column for each channel",
                       options->mix, image->channels);
   if (options->mix && gconv_filter_output_type(options, image->type) != image->type)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "channels of %s are mixed for results of %s alone", gconv_type_name(image->type),
-                      gconv_type_name(image->type));
+    return gconv_fail(GCONV_BAD_ARGUMENT, "mixed channels of %s have results of %s, and of no other type",
+                      gconv_type_name(image->type), gconv_type_name(image->type));
   if (options->range == GCONV_RANGE_WRAP && image->alpha && options->alpha == GCONV_ALPHA_FILTER)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "the range wrap is not for alpha, which would be filtered: clear `alpha` to filter it as a channel");

@@ -111,8 +111,8 @@ static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gcon
   if (plan->before || plan->after || base->like.has_nodata)
     return gconv_fail(
         GCONV_UNSUPPORTED,
-        "grey, mixed channels, linear light, premultiplied alpha, minmax and samples of no data are made on the "
-        "host: execute from memory of the host");
+        "grey, mixed channels, linear light, premultiplied alpha, minmax and samples of no data are computed on "
+        "the host: execute from memory of the host");
   return plan->run_type->execute_device(plan->run, in, outputs, stream);
 }
 

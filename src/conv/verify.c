@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verification: computes the convolution and all steps after it once more in float64, one tap after the other, together with
- * the error that is allowed at each sample. It does not check the stage before the convolution (grey, linear light,
+ * Verification: computes the convolution and all steps after it again in float64, one tap after the other, together with the
+ * error that is allowed at each sample. It does not check the stage before the convolution (grey, linear light,
  * premultiplication): it starts from that stage's result.
  */
 #include "conv/verify.h"

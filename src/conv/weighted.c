@@ -130,7 +130,7 @@ static void free_plan(gconv_plan *base) {
   free(plan);
 }
 
-/* Finds the headers of the outputs. They are those of the wrapped filters. */
+/* Finds the headers of the outputs, which are the same as for the wrapped filters. */
 static gconv_status find_outputs(const gconv_plan_order *order, const weighted *w, gconv_weighted_plan *plan) {
   gconv_plan_order outline = *order;
   gconv_plan *plain = NULL;
@@ -335,7 +335,7 @@ static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gcon
   (void)stream;
   if (strcmp(base->device->info.name, "cpu") != 0)
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "missing samples, weights and the border normalize are made on the host, beside the "
+                      "missing samples, weights and the border normalize need work on the host, besides the "
                       "convolutions on the GPU: execute from memory of the host");
   return execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Verifies results of weighted filters: each is computed once more in float64. */
+/* Verifies results of weighted filters: each is computed again in float64. */
 #include "base/memory.h"
 #include "conv/weighted.h"
 #include "operation/verify.h"

@@ -142,7 +142,7 @@ class NoData(helper.CommandTest):
         level = numpy.full((20, 20), 9, "u1")
         level[3, 3] = 0
         self.save("level.tif", level, {42113: (2, "0")})
-        self.assertIn("results have the value 0, by which no data are named",
+        self.assertIn("results have the value 0, which stands for no data",
                       self.gconv("-i", "level.tif", "-f", "sobel_x", "--border", "replicate", "-o", "out0.tif").stderr)
 
     def test_places_are_kept(self):

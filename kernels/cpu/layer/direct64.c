@@ -28,7 +28,8 @@ GCONV_VECTOR_LOOP(add_row,
 }
 
 /* For `count` taps, `dilation` apart, the first at place `at`: first_inside() returns the number of the first tap at place 0
- * or after, first_behind() that of the first tap at place `size` or after. Both return `count` if there is none. */
+ * or after. first_behind() returns the number of the first tap at place `size` or after. Both return `count` if there is
+ * none. */
 static int64_t first_inside(int64_t at, int64_t dilation, int64_t count) {
   int64_t first = at >= 0 ? 0 : (-at + dilation - 1) / dilation;
   return first < count ? first : count;

@@ -152,7 +152,7 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
   return (size_t)(strip_floats(&c) + tile_floats(&c) * c.together * (c.channels + FILTERS)) * sizeof(float);
 }
 
-/* ---- Transforms of tiles. `twiddles` has the factors of columns, and then those of rows. ---- */
+/* ---- Transforms of tiles. `twiddles` has the factors of columns, then the factors of rows. ---- */
 
 /* Transforms the columns of a strip, which begins in column x of the tile, and writes them to rows of points. */
 static void strip_to_points(const cut *c, const float *twiddles, float *strip, int64_t x, float *points) {
@@ -192,8 +192,9 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
   return (size_t)(CHUNK + twiddle_floats(&c) + problem->groups * group_floats(&c));
 }
 
-/* Returns the largest |x| of safe samples. With M = max |x|, S = sum |weight| of a filter, and n points of a tile, no
- * point of a spectrum exceeds 2 n M, no product 2 S M, and no sum on the way back 2 n S M. */
+/* Returns the largest |x| of safe samples. Let M be max |x|, S the sum |weight| of a filter,
+ * and n the points of a tile. Then points of spectra are at most 2 n M, products 2 S M, and sums of backward transforms
+ * 2 n S M. */
 static float safe_limit(const gconv_layer_problem *problem, const cut *c, const float *weights) {
   double most = 1;
   for (int64_t k = 0; k < problem->filters; k++, weights += gconv_layer_taps(problem)) {
@@ -205,8 +206,8 @@ static float safe_limit(const gconv_layer_problem *problem, const cut *c, const 
   return (float)(0x1p126 / (2 * (double)(c->rows * c->columns) * most));
 }
 
-/* Writes the points of one channel of a filter to where products read them (fft_product). Spectra for correlation are the
- * conjugates of those for convolution. */
+/* Writes the points of one channel of a filter to where products read them (fft_product). Correlation needs the
+ * conjugates of the spectra for convolution. */
 static void place_taps(const cut *c, const float *points, int64_t channel, int64_t filter, int64_t filters, float *block) {
   const float scale = 1 / (float)(c->rows * c->columns); /* a power of two */
   for (int64_t x = 0; x < c->columns; x++)

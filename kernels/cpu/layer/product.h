@@ -18,7 +18,7 @@ typedef struct gconv_panel {
   int64_t channel;        /* floats from one channel of the samples to the next */
   int64_t step;           /* floats from the samples of a pixel to those of the next pixel */
   int32_t channels, taps;
-  bool begins; /* sums begin at 0; else they are added to those in memory */
+  bool begins; /* sums begin at 0; else at the sums in memory */
   bool half;   /* V is 1, and only the lower half of the vector has filters */
   /* Weights that are needed soon, or NULL. Tiles prefetch them into the L2 cache, a vector for each tap, because processors
    * do not prefetch so far ahead. */

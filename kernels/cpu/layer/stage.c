@@ -189,7 +189,7 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
 #define ROW(name, VALUE) [VALUE] = activate_##name,
   static void (*const functions[])(float *, size_t, float) = {GCONV_EACH_ACTIVATION(ROW)};
 #undef ROW
-  /* softmax is a pass of its own */
+  /* softmax is a separate pass */
   if (problem->activation != GCONV_ACTIVATION_NONE && problem->activation != GCONV_ACTIVATION_SOFTMAX)
     functions[problem->activation](values, count, problem->slope);
   gconv_layer_follow(problem, values, count);

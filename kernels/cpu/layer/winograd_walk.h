@@ -149,7 +149,7 @@ static void expect_samples(const walk *w, const gconv_layer_problem *tiles, cons
     prefetch_rows(in + it.top * tiles->width + it.left, it.bottom - it.top, tiles->width, it.right - it.left, 0);
 }
 
-/* Prefetches the task's outputs of filters first .. end - 1; `out` is that of filter 0. */
+/* Prefetches the task's outputs of filters first .. end - 1; `out` is the output of filter 0. */
 static void expect_outputs(const walk *w, float *out, int64_t first, int64_t end) {
   const int64_t width = w->problem->out_width, plane = width * w->problem->out_height;
   const int64_t rows = gconv_clamp(w->problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);

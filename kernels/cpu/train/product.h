@@ -35,7 +35,7 @@ typedef struct gconv_outer {
   int64_t g_pitch;   /* floats from g[m] to g[m + 1]: a multiple of the lanes */
   int64_t g_gap;     /* floats of g between rows */
   int64_t out_pitch; /* floats of a row of the result: a multiple of the lanes */
-  bool begins;       /* sums begin at 0; else they are added to those in memory */
+  bool begins;       /* sums begin at 0; else at the sums in memory */
 } gconv_outer;
 
 /* The operands of gconv_learn_outer_listed(): sums[i][k] += sum over the m of an ascending list of x[m] * g[m -
