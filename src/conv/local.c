@@ -342,6 +342,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   base->info.flop = 2.0 * out->frames * out->channels * out->height * out->width * l->rows * l->columns;
   if (order->extent != GCONV_PLAN_WHOLE)
     return GCONV_OK;
+  gconv_warn_of_nodata(&plan->source, out);
   const size_t sizes[] = {(size_t)gconv_threads_count(gconv_device_threads(order->device)),
                           4 * plan->room + 3 * (size_t)plan->tile, sizeof(double)};
   return gconv_allocate(gconv_checked_product(3, sizes), "rows of an image", (void **)&plan->rooms);
@@ -380,7 +381,7 @@ gconv_status gconv_operation_local(gconv_statistic statistic, int32_t rows, int3
     return gconv_fail(
         GCONV_UNSUPPORTED,
         "%s is for samples as they are stored: it takes no weights, no dilation, no padding but same, no range "
-        "but clamp, abs and signed, and no alpha that is filtered",
+        "but clamp, abs and signed, no alpha that is filtered, and no --nan zero",
         names[statistic]);
   if (o.combine != GCONV_COMBINE_NONE)
     return gconv_fail(GCONV_UNSUPPORTED, "%s has one result, which is not combined: leave out --combine", names[statistic]);

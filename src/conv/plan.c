@@ -252,9 +252,7 @@ static gconv_status prepare(gconv_filter_plan *plan) {
   return plan->run_type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
 }
 
-/* Warns if the number for no data becomes a number that data may have, too. */
-static void warn_of_nodata(const gconv_plan *base) {
-  const gconv_image *like = &base->like, *out = &base->outputs[0];
+void gconv_warn_of_nodata(const gconv_image *like, const gconv_image *out) {
   char before[GCONV_NODATA_BYTES], after[GCONV_NODATA_BYTES];
   bool kept = true;
   if (like->has_nodata)
@@ -285,7 +283,7 @@ gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_o
   if (status == GCONV_OK && order->extent != GCONV_PLAN_OUTLINE_OF_ANY)
     status = check_rounding(plan, order->extent);
   if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
-    warn_of_nodata(base);
+    gconv_warn_of_nodata(&base->like, &base->outputs[0]);
   if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
     status = prepare(plan);
   gconv_device_leave(order->device);

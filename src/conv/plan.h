@@ -101,6 +101,9 @@ bool gconv_wants_weights(const gconv_options *options);
 /* Makes an operation (filters.c). The options are checked and filled, and ask for no weights. */
 gconv_status gconv_operation_plain(const gconv_filters *filters, const gconv_options *options, gconv_operation **result);
 
+/* Warns if the number for no data becomes a number that data of the results may have, too (plan.c). */
+void gconv_warn_of_nodata(const gconv_image *like, const gconv_image *out);
+
 /* Returns whether all filters have one size and anchor (plan_check.c). */
 bool gconv_filters_have_one_frame(const gconv_filters *filters);
 

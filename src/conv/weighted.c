@@ -245,6 +245,8 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
     return gconv_fail(GCONV_BAD_ARGUMENT, "the weights have %d x %d pixels, and the image %d x %d: each pixel has a weight",
                       (int)plan->weights->width, (int)plan->weights->height, (int)like->width, (int)like->height);
   GCONV_TRY(find_outputs(order, w, plan));
+  if (order->extent == GCONV_PLAN_WHOLE && w->options.nan != GCONV_NAN_ZERO)
+    gconv_warn_of_nodata(&plan->source, &plan->base.outputs[0]);
   plan->middle = (gconv_image){.type = GCONV_F32,
                                .frames = like->frames,
                                .height = like->height,

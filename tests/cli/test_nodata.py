@@ -139,6 +139,8 @@ class NoData(helper.CommandTest):
         self.assertEqual(self.gconv("-i", "in.tif", *words, "-o", "out.tif").stderr, "")
         said = self.gconv("-i", "in.tif", *words, "-o", "out8.tif", "--depth", "8").stderr
         self.assertIn("no data, -9999 in the input, become 0 in u8 results", said)
+        said = self.gconv("-i", "in.tif", "-f", "std:size=3", "-o", "std8.tif", "--depth", "8").stderr
+        self.assertIn("no data, -9999 in the input, become 0 in u8 results", said)
         level = numpy.full((20, 20), 9, "u1")
         level[3, 3] = 0
         self.save("level.tif", level, {42113: (2, "0")})
