@@ -301,8 +301,7 @@ TARGET static digits_way make_floats(const walk *w, int32_t j, size_t x) {
   return __builtin_popcountll(doubt) > FEW ? BY_FLOATS : BY_INTEGERS;
 }
 
-/* Computes the samples in doubt again: bit i of `doubt` stands for sample x + i. Returns the best way for the samples below.
- */
+/* Computes the samples in doubt again: bit i of `doubt` stands for sample x + i. Returns the best way for samples below. */
 TARGET static digits_way mend(const walk *w, int32_t j, size_t x, uint64_t doubt) {
   uint8_t *to = gconv_output_row(w->execution, 0, w->p + j) + w->first + x;
   const uint64_t flat = w->filter->keeps_doubts ? find_flat(w, j, w->execution->problem->rows, x, doubt) : 0;

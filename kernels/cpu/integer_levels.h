@@ -64,8 +64,7 @@ static integer_quotient quotient_of(const gconv_problem *problem, double step, i
   return find_quotient(step * scale / divisor, roundings * 0x1p-24, steps * 255);
 }
 
-/* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With a larger s, a sum plus half a level would not fit into 16 bits.
- */
+/* Returns s if x is 2^-s for an s of 0 .. 8, else -1. With a larger s, a sum plus half a level would exceed 16 bits. */
 static int shift_of(float x) {
   for (int shift = 0; shift <= 8; shift++)
     if (x == ldexpf(1, -shift))

@@ -85,8 +85,7 @@ GCONV_INLINE TARGET BYTES NAME(rounded)(const integer_sum *s, BYTES level) {
 }
 
 /* Makes int16 from sums that are `low` too large. Without a shift, inverting the highest bit of both numbers makes
- * them signed, and their difference saturates. Else the parts above and below 0, which are unsigned, are rounded separately.
- */
+ * them signed, and their difference saturates. Else the parts above and below 0, both unsigned, are rounded separately. */
 GCONV_INLINE TARGET BYTES NAME(int16)(const integer_sum *s, BYTES sum) {
   const BYTES low = OF(set1_epi16)((short)s->low), most = OF(set1_epi16)(INT16_MAX), sign = OF(set1_epi16)(INT16_MIN);
   if (s->shift == 0 && !s->absolute)

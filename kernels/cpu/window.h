@@ -49,8 +49,7 @@ typedef struct gconv_window {
   void *extra; /* the algorithm's part of the workspace, aligned to 64 bytes */
 } gconv_window;
 
-/* Computes the sums of a piece. gconv_walk() calls it for the pieces of a band from left to right, then for the next band.
- */
+/* Computes the sums of a piece. gconv_walk() calls it for the pieces of a band from left to right, band after band. */
 typedef void gconv_make_piece(const gconv_window *window);
 
 /* Returns the stride divided by the greatest common divisor of stride and dilation. Taps i and i + period use one phase. */

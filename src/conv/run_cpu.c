@@ -153,8 +153,7 @@ static void execute_strip(void *context, size_t turn, int thread) {
 }
 
 /* Returns the rows of a strip, of `count` output rows. There are about four strips for each thread.
- * But strips are at least four times as high as the filter, because a strip loads the further rows under the filter again.
- */
+ * But strips are at least four times as high as the filter, because each strip loads the further rows under the filter. */
 static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
   const int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
   const int64_t most = (wanted + planes - 1) / planes;

@@ -414,8 +414,8 @@ static const char *available(void) {
 }
 
 /* The rests that splitting leaves, 2^-26 of the weight and of the sample, and the three products that are left out, w2 x3,
- * w3 x2 and w3 x3, are together less than 2^-22. A step has 6 products. Each product rounds 17 times, once of them for
- * the whole sum. */
+ * w3 x2 and w3 x3, are together less than 2^-22. A step has 6 products. Each product rounds 17 times; one of
+ * these roundings is of the whole sum. */
 static double bound(const gconv_layer_problem *problem) {
   const layout l = layout_of(problem);
   const double roundings = 6 * ((double)l.steps + 17) + 1;
