@@ -8,10 +8,10 @@
  *
  * A complex point holds two samples: the real part is one tile, the imaginary part its neighbour. For two samples, this
  * takes 4 * S multiply-adds and some 16 * log2 N additions and multiplications, times N / (N - R + 1). For 15 x 15 with N =
- * 64 that is some 70 instructions a sample instead of 225. fft is the fastest from 7 x 7 on. Transforms in both directions,
- * whose work does not grow with S, took 1.9 times as long at 31 x 31, and longer at 63 x 63, because they move every sample
- * to another lane and back. Filters of hundreds of pixels take tiles larger than L2. There the taps take most of the time,
- * and they need only one row at a time.
+ * 64 that is some 70 instructions a sample instead of 225. fft is the fastest from 7 x 7 on. The work of transforms in
+ * both directions does not grow with S. But they took 1.9 times as long at 31 x 31, and longer at 63 x 63, because they move
+ * every sample to another lane and back. Filters of hundreds of pixels take tiles larger than L2. There the taps take most
+ * of the time, and they need only one row at a time.
  *
  * A filter that spans more than half of the largest tile is cut into parts of equal size. For each part, the spectra of the
  * samples under it are multiplied by the spectra of its taps. These products are added up, and transformed back once. So

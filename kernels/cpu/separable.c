@@ -217,8 +217,8 @@ static int64_t fill_inside(const sweep *s, int64_t begin, int64_t x, int64_t end
   return x;
 }
 
-/* Makes pixels first .. first + count - 1 of the middle, which are outside of the image, if their columns are among those
- * from position `begin` to `end` or the border is a constant. Else returns false, and makes nothing. */
+/* Makes pixels first .. first + count - 1 of the middle, which are outside of the image. Returns false, and makes
+ * nothing, unless the border is a constant, or copies columns that are at positions `begin` to `end`. */
 static bool copy_border(const sweep *s, int64_t begin, int64_t end, int64_t first, int64_t count) {
   const gconv_problem *problem = s->problem;
   const int64_t C = problem->channels;

@@ -88,7 +88,7 @@ static size_t held_bytes(const void *memory) {
   return ((const cpu_run *)memory)->held_bytes;
 }
 
-/* What all passes of an execution share. */
+/* The state that all passes of an execution share. */
 typedef struct execution_state {
   gconv_controlled *control; /* the caller's; NULL: none */
   atomic_size_t strips;      /* strips of the pass that are done */

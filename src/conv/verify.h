@@ -28,8 +28,8 @@ int32_t gconv_expected_channel(const gconv_expected *expected, int32_t channel);
 /* Returns the filter that makes a channel of a stack. */
 int32_t gconv_expected_filter(const gconv_expected *expected, int32_t channel);
 
-/* Returns the state of a sample. If it is mended, sets *value to the sample, in units of the output before it is rounded,
- * or, if the plan has a stage after, in units of the image that this stage gets. */
+/* Returns the state of a sample. If it is mended, sets *value to the sample before rounding. Its unit is that of the output,
+ * or, if the plan has a stage after the convolution, of the image that this stage gets. */
 gconv_sample_state gconv_expected_sample(const gconv_expected *expected, const gconv_hole_row *row, int32_t frame, int64_t y,
                                          int64_t x, int32_t channel, double *value);
 

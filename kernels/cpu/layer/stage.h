@@ -103,8 +103,8 @@ static inline void gconv_layer_copy_row(const float *restrict from, float *restr
   }
 }
 
-/* Prefetches the cache line of an address, which may be outside of the array. This helps where processors do not prefetch by
- * themselves, such as a few samples of each plane. */
+/* Prefetches the cache line of an address, which may be outside of the array. This helps for samples that processors do not
+ * prefetch by themselves, such as a few samples of each plane. */
 #if defined(__GNUC__)
 #define FETCH(address) __builtin_prefetch((const void *)(uintptr_t)(address))
 #define FETCH_FAR(address) __builtin_prefetch((const void *)(uintptr_t)(address), 0, 2) /* into the L2 cache */
