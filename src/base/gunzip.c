@@ -70,6 +70,10 @@ gconv_status gconv_source_unzip(gconv_source *source) {
   return status;
 }
 
+uint64_t gconv_source_packed_bytes(const gconv_source *source) {
+  return source->fill == unzip ? ((const unzipping *)source->state)->file.size : 0;
+}
+
 gconv_status gconv_source_has_unzipped(gconv_source *source, bool *more) {
   const uint8_t *bytes;
   size_t got = 0;

@@ -7,6 +7,10 @@
 /* If gzip compressed *source, replaces it by a source of the decompressed bytes. source->member stays. */
 gconv_status gconv_source_unzip(gconv_source *source);
 
+/* Returns how many bytes the file has that the source decompresses; UINT64_MAX if that is not known, 0 if gzip did not
+ * compress it. */
+uint64_t gconv_source_packed_bytes(const gconv_source *source);
+
 /* Sets *more to whether a source that gzip compressed has more bytes; for other sources, to false. Fails if the compressed
  * data are cut short or damaged. */
 gconv_status gconv_source_has_unzipped(gconv_source *source, bool *more);

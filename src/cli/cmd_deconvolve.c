@@ -122,12 +122,16 @@ static bool report(const gconv_deconvolve_step *step, void *user) {
   return gconv_interrupted == 0;
 }
 
-static void tell(const deconvolve_settings *settings, const gconv_filters *psf, const gconv_deconvolved *told) {
+static void tell(const deconvolve_settings *settings, const gconv_image *image, const gconv_filters *psf,
+                 const gconv_deconvolved *told) {
   gconv_progress_hide();
   if (gconv_interrupted)
     gconv_say("stopped: this is the result after iteration %d of %d", (int)told->last.iteration, (int)told->last.count);
   if (settings->common.quiet)
     return;
+  if (image->frames > 1 && psf->count == 1)
+    gconv_say("%d planes are restored one by one, as the PSF is one plane: a PSF of several restores them as a volume",
+              (int)image->frames);
   if (told->psf_negative > 0 && settings->method == GCONV_RICHARDSON_LUCY)
     gconv_say("%llu negative taps of the PSF are taken for 0", (unsigned long long)told->psf_negative);
   const gconv_filter *plane = psf->items;
@@ -264,7 +268,7 @@ static gconv_status deconvolve(const deconvolve_settings *settings, const char *
     status = gconv_refuse("--psf %s: has %zu planes, and the image one: is it a stack of planes?", settings->psf, psf.count);
   GCONV_THEN(status, gconv_deconvolve(device, &image, &psf.items[0], &options, &result, &told));
   if (status == GCONV_OK) {
-    tell(settings, &psf, &told);
+    tell(settings, &image, &psf, &told);
     status = write_result(settings, settings->depth >= 0 ? (gconv_type)settings->depth : image.type, &result);
   }
   gconv_progress_hide();

@@ -224,6 +224,8 @@ static gconv_status take_luma(gconv_main_job *job) {
   const char *option = options->linear ? "--linear" : options->gray ? "--gray" : options->mix > 0 ? "--mix" : NULL;
   if (option)
     return gconv_refuse("--luma filters the brightness of the samples as they are stored: leave out %s", option);
+  if (options->alpha == GCONV_ALPHA_FILTER)
+    return gconv_refuse("--luma --alpha filter: alpha is no brightness: leave out --alpha filter, and alpha stays");
   if (job->filters.count != 1 && options->combine == GCONV_COMBINE_NONE)
     return gconv_refuse("--luma: %zu filters: name one, or combine them", job->filters.count);
   job->options.gray = true;

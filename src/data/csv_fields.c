@@ -131,7 +131,10 @@ static char find_separator(const char *text, size_t size, bool all) {
       found = candidate;
     }
   }
-  for (size_t i = 0; most == 0 && i < sizeof candidates - 1; i++) /* lines differ, or the first is longer than the text */
+  const bool cut = !all && size > 0 && !memchr(text, '\n', size) && !memchr(text, '\r', size); /* the first line is longer */
+  if (cut && most == 0 && memchr(text, '\t', size) && are_points(text, size))
+    return '\t';
+  for (size_t i = 0; most == 0 && i < sizeof candidates - !cut; i++) /* lines differ, or there is none but a cut one */
     if (size > 0 && memchr(text, candidates[i], size))
       return candidates[i];
   return found;

@@ -184,12 +184,31 @@ static gconv_status grow_box(gconv_reader *reader) {
   return GCONV_OK;
 }
 
+/* Returns whether a box of the file, as its size says, ends behind the file: then that box is cut. */
+static bool has_cut_box(const reading *r) {
+  for (size_t at = 0; r->bytes[0] == 0 && r->size - at >= 8;) {
+    uint64_t size = gconv_bytes_number(r->bytes + at, 4, true);
+    if (size == 1 && r->size - at >= 16)
+      size = gconv_bytes_number(r->bytes + at + 8, 8, true);
+    if (size == 0) /* the last box, up to the end */
+      return false;
+    if (size < 8 || size > r->size - at)
+      return true;
+    at += (size_t)size;
+  }
+  return false;
+}
+
 /* Goes through the file, and counts its frames. */
 static gconv_status scan(gconv_reader *reader, int64_t *frames) {
   reading *r = reader->state;
   JxlFrameHeader frame = {0};
   for (;;) {
     const JxlDecoderStatus status = jxl.JxlDecoderProcessInput(r->scanner);
+    if (status == JXL_DEC_NEED_MORE_INPUT && frame.is_last && r->box && has_cut_box(r)) {
+      gconv_reader_note(reader, "its last metadata are left out: the file ends within them");
+      return GCONV_OK;
+    }
     if (status == JXL_DEC_SUCCESS || (status == JXL_DEC_NEED_MORE_INPUT && frame.is_last))
       return end_box(reader);
     if (status == JXL_DEC_BASIC_INFO)

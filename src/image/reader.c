@@ -180,15 +180,34 @@ gconv_status gconv_reader_add_comment(gconv_reader *reader, const void *bytes, s
   return GCONV_OK;
 }
 
+/* Returns the most bytes that a file of gzip may become in memory, so that a small file cannot take all of it: formats that
+ * are held whole are compressed themselves, and gzip makes them but a little smaller. SIZE_MAX: gzip did not compress it. */
+static size_t most_unzipped(const gconv_source *source) {
+  enum { GROWTH = 256, LEAST = 1 << 26, OF_PIPES = 1 << 30 };
+  const uint64_t packed = gconv_source_packed_bytes(source);
+  if (packed == 0)
+    return SIZE_MAX;
+  return packed > SIZE_MAX / GROWTH ? OF_PIPES : LEAST + GROWTH * (size_t)packed;
+}
+
 gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t **bytes, size_t *size) {
   gconv_source *source = reader->source;
+  const size_t unzipped = most_unzipped(source);
   bool known = gconv_source_can_rewind(source);
   uint64_t most = known ? source->max_bytes
                         : source->max_bytes / 3; /* a pipe's buffer doubles: the old and the new one exist together */
   bool bounded = source->max_bytes > 0 && most < limit;
   if (bounded)
     limit = (size_t)most;
+  const bool of_gzip = unzipped < limit;
+  if (of_gzip)
+    limit = unzipped;
   gconv_status status = known && source->size > limit ? GCONV_TOO_LARGE : gconv_source_read_all(source, limit, bytes, size);
+  if (status == GCONV_TOO_LARGE && of_gzip)
+    return gconv_fail(status,
+                      "%s: what gzip compressed is more than %zu MB, far more than its bytes promise: if the file is good, "
+                      "decompress it first (gunzip -k)",
+                      source->name, unzipped / 1000000);
   if (status == GCONV_TOO_LARGE && bounded)
     return gconv_fail(
         status, "%s: a %s file is held in memory as a whole%s, and --memory leaves %.1f MB for it: raise --memory",

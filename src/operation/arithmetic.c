@@ -157,6 +157,9 @@ static void compute_row(const work *w, size_t plane, int32_t row, float *room, u
     gconv_nodata_mark(out, x, samples, marks);
     for (size_t i = 0; i < samples; i++)
       result[i] = marks[i] ? x[i] : result[i];
+    for (size_t i = 0; a->other.data && i < samples; i++)
+      if (isnan(y[i])) /* no data of the second image */
+        gconv_nodata_store(out, result, i);
     const void *input = row_of(in, plane, w->first + row - w->in_row);
     if (!a->other.data && gconv_nodata_mark(in, input, samples, marks))
       for (size_t i = 0; i < samples; i++)
@@ -373,15 +376,18 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
   return status;
 }
 
-/* Divides the image by the mean of each channel. */
+/* Divides the image by the mean of each channel, of which NaN is no part. */
 static gconv_status make_flat(gconv_image *image) {
   const size_t channels = (size_t)image->channels, samples = (size_t)image->width * channels;
   for (size_t c = 0; c < channels; c++) {
-    double sum = 0;
+    double sum = 0, count = 0;
     for (int32_t y = 0; y < image->height; y++)
-      for (size_t i = c; i < samples; i += channels)
-        sum += (double)((const float *)(const void *)row_of(image, 0, y))[i];
-    const double mean = sum / ((double)image->width * image->height);
+      for (size_t i = c; i < samples; i += channels) {
+        const float sample = ((const float *)(const void *)row_of(image, 0, y))[i];
+        sum += isnan(sample) ? 0 : (double)sample;
+        count += !isnan(sample);
+      }
+    const double mean = sum / count;
     if (!(mean > 0 && isfinite(mean)))
       return gconv_fail(GCONV_BAD_ARGUMENT, "flat: channel %zu of the second image has the mean %g: a flat field is bright",
                         c + 1, mean);
@@ -403,8 +409,21 @@ static gconv_status take_other(gconv_arithmetic kind, const gconv_image *from, g
   gconv_image made = {
       .type = GCONV_F32, .frames = 1, .height = from->height, .width = from->width, .channels = from->channels};
   GCONV_TRY(gconv_image_allocate(&made));
-  for (int32_t y = 0; y < made.height; y++)
-    gconv_colour_to_float_row(from->type, row_of(from, 0, y), (float *)(void *)row_of(&made, 0, y), samples_of(&made));
+  GCONV_FREED uint8_t *marks = calloc(samples_of(&made), 1);
+  bool any = false;
+  GCONV_NEED_MEMORY(marks, "no memory for a row");
+  for (int32_t y = 0; y < made.height; y++) {
+    float *row = (float *)(void *)row_of(&made, 0, y);
+    gconv_colour_to_float_row(from->type, row_of(from, 0, y), row, samples_of(&made));
+    const bool missing = from->has_nodata && gconv_nodata_mark(from, row_of(from, 0, y), samples_of(&made), marks);
+    for (size_t i = 0; missing && i < samples_of(&made); i++)
+      row[i] = marks[i] ? NAN : row[i];
+    any |= missing;
+  }
+  if (any)
+    gconv_warn("%s: where the second image has no data, results have none: NaN or their number of no data; of integers "
+               "that have no such number, black",
+               gconv_arithmetic_name(kind));
   if (kind == GCONV_FLAT)
     GCONV_TRY(make_flat(&made));
   *other = made;

@@ -33,30 +33,44 @@ static bool find_reach(const gconv_strided *t, size_t *reach) {
   return true;
 }
 
-/* Returns whether no two elements share memory: each stride must exceed all distances that the smaller strides reach. */
+/* An axis of several elements: its stride in bytes, without sign, and how many. */
+typedef struct axis {
+  int64_t step, count, reach; /* reach: bytes that this and the smaller strides span */
+} axis;
+
+/* Returns whether two different elements lie less than `bytes` apart, whose distance along larger strides is `offset`. Goes
+ * through the distances along the axis that smaller strides can make up for; gives up, as if there were two, after many. */
+static bool do_meet(const axis *axes, int count, int64_t offset, bool differ, int64_t bytes, int *tries) {
+  if (count == 0)
+    return differ && offset > -bytes && offset < bytes;
+  const int64_t step = axes->step, room = bytes - 1 + (count > 1 ? axes[1].reach : 0);
+  int64_t from = (-room - offset) / step - 1, to = (room - offset) / step + 1;
+  from = from > 1 - axes->count ? from : 1 - axes->count;
+  to = to < axes->count - 1 ? to : axes->count - 1;
+  for (int64_t i = from; i <= to; i++)
+    if (--*tries < 0 || do_meet(axes + 1, count - 1, offset + i * step, differ || i != 0, bytes, tries))
+      return true;
+  return false;
+}
+
+/* Returns whether no two elements share memory. */
 static bool are_apart(const gconv_strided *t) {
-  uint64_t covered = bytes_of(t->type), before = 0;
-  for (int rank = 0; rank < 4; rank++) {
-    int axis = -1;
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 4; i++) {
-      const uint64_t step = t->stride[i] < 0 ? 0 - (uint64_t)t->stride[i] : (uint64_t)t->stride[i];
-      if (t->shape[i] > 1 && step > before && step < least)
-        least = step, axis = i;
-      if (t->shape[i] > 1 && rank == 0 && step == 0)
-        return false;
-    }
-    for (int i = 0; i < 4 && axis >= 0; i++)
-      if (i != axis && t->shape[i] > 1 && (t->stride[i] == t->stride[axis] || t->stride[i] == -t->stride[axis]))
-        return false;
-    if (axis < 0)
-      break;
-    if (least < covered)
+  axis axes[4] = {{0}};
+  int count = 0, tries = 1 << 20;
+  for (int i = 0; i < 4; i++) {
+    const axis one = {t->stride[i] < 0 ? -t->stride[i] : t->stride[i], t->shape[i], 0};
+    if (one.count > 1 && one.step == 0)
       return false;
-    covered += least * (uint64_t)(t->shape[axis] - 1);
-    before = least;
+    int at = count;
+    for (; one.count > 1 && at > 0 && axes[at - 1].step < one.step; at--)
+      axes[at] = axes[at - 1];
+    if (one.count > 1)
+      axes[at] = one;
+    count += one.count > 1;
   }
-  return true;
+  for (int i = count - 1; i >= 0; i--)
+    axes[i].reach = axes[i].step * (axes[i].count - 1) + (i + 1 < count ? axes[i + 1].reach : 0);
+  return !do_meet(axes, count, 0, false, (int64_t)bytes_of(t->type), &tries);
 }
 
 /* Fails unless type and shape of the tensor are those of the header. */

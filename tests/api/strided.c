@@ -285,6 +285,10 @@ static void check_refusals(gconv_device *device) {
     CHECK(gconv_plan_execute_strided(plan, &from, &same, 1) == GCONV_BAD_ARGUMENT);
     CHECK(strstr(gconv_last_error(), "share memory"));
   }
+  gconv_strided woven = to; /* rows 7 and columns 5 elements apart: none meet */
+  woven.stride[2] = 28;
+  woven.stride[3] = 20;
+  CHECK(gconv_plan_execute_strided(plan, &from, &woven, 1) == GCONV_OK);
   gconv_strided again = from;
   again.stride[2] = 0;
   CHECK(gconv_plan_execute_strided(plan, &again, &to, 1) == GCONV_OK);

@@ -3,8 +3,8 @@
 import unittest
 
 import numpy as np
-from helper import CommandTest
-from PIL import Image
+from helper import CommandTest, needs
+from PIL import Image, TiffImagePlugin
 
 
 class Arithmetic(CommandTest):
@@ -20,6 +20,23 @@ class Arithmetic(CommandTest):
     def apply(self, name, *words):
         self.gconv("-i", name, *words, "-o", "o.npy", "--depth", "float")
         return np.load(self.folder / "o.npy")
+
+    @needs("libtiff")
+    def test_no_data_of_the_second_image(self):
+        tags = TiffImagePlugin.ImageFileDirectory_v2()
+        tags.tagtype[42113], tags[42113] = 2, "-9999"
+        for name, place in (("x.tif", (3, 4)), ("y.tif", (7, 8))):
+            array = self.other[..., 0].copy()
+            array[place] = -9999
+            Image.fromarray(array).save(self.folder / name, tiffinfo=tags)
+        for name in "subtract", "max", "flat":
+            made = self.gconv("-i", "x.tif", "-f", f"{name}:y.tif", "-o", "o.tif")
+            self.assertIn("where the second image has no data, results have none", made.stderr)
+            with Image.open(self.folder / "o.tif") as image:
+                result = np.asarray(image)
+            self.assertEqual([tuple(place) for place in np.argwhere(result == -9999)], [(3, 4), (7, 8)], name)
+        self.assertTrue(np.isnan(self.apply("g.npy", "-f", "subtract:y.tif")[7, 8]))
+        self.usage_error("--luma --alpha filter", "-i", "a.npy", "-f", "box", "--luma", "--alpha", "filter", "-o", "o.npy")
 
     def test_each_is_that_of_numpy(self):
         blur = self.apply("a.npy", "-f", "box:size=5")

@@ -123,7 +123,9 @@ class Commands(CommandTest):
         self.assertLess(difference.mean(), 0.5)  # libraries of JPEG may round otherwise
 
     def test_guide(self):
-        self.run_all(self.commands_of("docs/guide.md"), 8)
+        version = self.gconv("--version").stdout
+        commands = [line for line in self.commands_of("docs/guide.md") if ".exr" not in line or "no OpenEXR" not in version]
+        self.run_all(commands, 8)
         self.assert_pictures("edges/1.png", "filters.png", "orientation.png")
 
     @needs("libtiff")

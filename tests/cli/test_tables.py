@@ -65,6 +65,11 @@ class Csv(DataTest):
         for text in " " + self.table(" "), self.table(" ").replace("width ", '"width"\t'):  # aligned to the right; a tab behind a quote
             self.write("a.csv", text)
             self.check(self.read("table", "a.csv"))
+        rows = np.random.default_rng(0).random((3, 900)).round(6)
+        for separator, point in ((" ", "."), ("\t", "."), ("\t", ","), (";", ",")):  # the first line is longer than what is looked at
+            text = "".join(separator.join(f"{x:.6f}".replace(".", point) for x in row) + f"{separator}{i}\n" for i, row in enumerate(rows))
+            self.write("a.csv", text)
+            np.testing.assert_array_equal(self.read("table", "a.csv")[0].reshape(3, 900), rows.astype(np.float32))
         self.write("a.csv", self.table().rstrip("\n"))
         self.check(self.read("table", "a.csv"))
         self.write("a.csv", "\ufeff" + self.table().replace("\n", "\n\n"))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """HEIC, AVIF and JPEG XL: files of imagecodecs, pillow-heif and pillow-jxl-plugin in tests/fuzz/corpus, whose pixels follow from
 formulas, and damaged files."""
+import gzip
 import pathlib
 import struct
 import subprocess
@@ -113,6 +114,19 @@ class JpegXl(Samples):
         self.assertRegex(said, "EXIF +26 bytes")
         self.assertRegex(said, "XMP +2000")
         np.testing.assert_array_equal(self.read("b")[0], pattern(3, 255).astype(np.uint8))
+        whole = b"".join(struct.pack(">I4s", 8 + len(data), kind) + data for kind, data in (*boxes[:2], *boxes[3:], boxes[2]))
+        for cut, said in ((0, "XMP +2000"), (20, "the file ends within them"), (200000, "the file ends within them")):
+            (self.folder / "c").write_bytes(whole[:len(whole) - cut])
+            told = self.gconv("info", "c").stdout
+            self.assertRegex(told, said)
+            self.assertEqual("XMP" in told, cut == 0)
+
+    def test_a_bomb_of_gzip(self):
+        sample = (CORPUS / "jxl/rgb8").read_bytes()
+        (self.folder / "a.jxl.gz").write_bytes(gzip.compress(sample))
+        np.testing.assert_array_equal(self.read("a.jxl.gz")[0], pattern(3, 255).astype(np.uint8))
+        (self.folder / "b.jxl.gz").write_bytes(gzip.compress(sample + bytes(130_000_000), 6))
+        self.assertIn("far more than its bytes promise", self.gconv("-i", "b.jxl.gz", "-f", "box", "-o", "o.npy", status=1).stderr)
 
     def test_lossy_as_djxl(self):
         made, _ = self.read(self.sample("jxl/lossy"))
