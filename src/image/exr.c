@@ -15,18 +15,12 @@
 
 gconv_openexr gconv_exr;
 
-gconv_status gconv_exr_load(const char *name) {
-  static const char *const files[] = {GCONV_EXR_FILE, NULL};
-  static const gconv_symbol symbols[] = {
+static const gconv_symbol symbols[] = {
 #define CALL(function) {#function, &gconv_exr.function},
 #include "image/exr_calls.def"
 #undef CALL
-      {NULL, NULL}};
-  static gconv_library library = {.files = files, .symbols = symbols};
-  const char *trouble = gconv_library_load(&library);
-  return trouble ? gconv_fail(GCONV_UNSUPPORTED, "%s: OpenEXR needs OpenEXRCore, which cannot be used: %s", name, trouble)
-                 : GCONV_OK;
-}
+    {NULL, NULL}};
+GCONV_LOADS(, gconv_exr_load, GCONV_EXR_FILE, symbols, "OpenEXR needs OpenEXRCore")
 
 void gconv_exr_be_silent(exr_const_context_t file, exr_result_t code, const char *text) {}
 

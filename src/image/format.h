@@ -91,6 +91,16 @@ enum {
   GCONV_HOLDS_ALL = GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COMMENT | GCONV_HOLDS_RESOLUTION | GCONV_HOLDS_ICC
 };
 
+/* Defines a function that loads the library of a format at its first file, and fails if that cannot be used: "FILE: `needs`,
+ * which cannot be used: the file was not found". `scope`: static, or empty. */
+#define GCONV_LOADS(scope, function, file, symbols_, needs)                                                                 \
+  scope gconv_status function(const char *name) {                                                                           \
+    static const char *const files[] = {file, NULL};                                                                        \
+    static gconv_library library = {.files = files, .symbols = symbols_};                                                   \
+    const char *trouble = gconv_library_load(&library);                                                                     \
+    return trouble ? gconv_fail(GCONV_UNSUPPORTED, "%s: %s, which cannot be used: %s", name, needs, trouble) : GCONV_OK;    \
+  }
+
 /* One more kind of metadata: tags of TIFF (gconv_image.tags), and the number that stands for no data. */
 enum { GCONV_HOLDS_TAGS = 128 };
 

@@ -18,18 +18,16 @@ static struct {
 #undef CALL
 } heif;
 
-static gconv_status load(const char *name) {
-  static const char *const files[] = {GCONV_HEIF_FILE, NULL};
-  static const gconv_symbol symbols[] = {
+static const gconv_symbol symbols[] = {
 #define CALL(function) {#function, &heif.function},
 #include "image/heif_calls.def"
 #undef CALL
-      {NULL, NULL}};
-  static gconv_library library = {.files = files, .symbols = symbols};
-  const char *trouble = gconv_library_load(&library);
-  if (trouble)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: HEIC and AVIF need libheif, which cannot be used: %s", name, trouble);
-  heif.heif_init(NULL); /* the first call loads the decoders; later calls only count */
+    {NULL, NULL}};
+GCONV_LOADS(static, load_library, GCONV_HEIF_FILE, symbols, "HEIC and AVIF need libheif")
+
+static gconv_status load(const char *name) {
+  GCONV_TRY(load_library(name));
+  heif.heif_init(NULL); /* loads the decoders; each call but the first only counts */
   return GCONV_OK;
 }
 

@@ -23,18 +23,12 @@ static struct {
 #undef CALL
 } jxl;
 
-static gconv_status load(const char *name) {
-  static const char *const files[] = {GCONV_JXL_FILE, NULL};
-  static const gconv_symbol symbols[] = {
+static const gconv_symbol symbols[] = {
 #define CALL(function) {#function, &jxl.function},
 #include "image/jxl_calls.def"
 #undef CALL
-      {NULL, NULL}};
-  static gconv_library library = {.files = files, .symbols = symbols};
-  const char *trouble = gconv_library_load(&library);
-  return trouble ? gconv_fail(GCONV_UNSUPPORTED, "%s: JPEG XL needs libjxl, which cannot be used: %s", name, trouble)
-                 : GCONV_OK;
-}
+    {NULL, NULL}};
+GCONV_LOADS(static, load, GCONV_JXL_FILE, symbols, "JPEG XL needs libjxl")
 
 /* Before libjxl 0.9, functions of colours also take the format of the pixels. */
 #if JPEGXL_NUMERIC_VERSION < JPEGXL_COMPUTE_NUMERIC_VERSION(0, 9, 0)

@@ -10,18 +10,12 @@
 
 gconv_libtiff gconv_tiff;
 
-static gconv_status load(const char *name) {
-  static const char *const files[] = {GCONV_TIFF_FILE, NULL};
-  static const gconv_symbol symbols[] = {
+static const gconv_symbol symbols[] = {
 #define CALL(function) {#function, &gconv_tiff.function},
 #include "image/tiff_calls.def"
 #undef CALL
-      {NULL, NULL}};
-  static gconv_library library = {.files = files, .symbols = symbols};
-  const char *trouble = gconv_library_load(&library);
-  return trouble ? gconv_fail(GCONV_UNSUPPORTED, "%s: TIFF needs libtiff, which cannot be used: %s", name, trouble)
-                 : GCONV_OK;
-}
+    {NULL, NULL}};
+GCONV_LOADS(static, load, GCONV_TIFF_FILE, symbols, "TIFF needs libtiff")
 
 /* ---- Messages: none is printed ---- */
 
