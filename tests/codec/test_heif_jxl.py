@@ -9,6 +9,7 @@ import sys
 import unittest
 
 import numpy as np
+from PIL import Image, ImageCms
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 from helper import CommandTest, needs  # noqa: E402
@@ -120,6 +121,27 @@ class JpegXl(Samples):
             told = self.gconv("info", "c").stdout
             self.assertRegex(told, said)
             self.assertEqual("XMP" in told, cut == 0)
+
+    def test_written_without_loss(self):
+        random = np.random.default_rng(3)
+        for dtype in np.uint8, np.uint16, np.float32:
+            for channels in 1, 2, 3, 4:
+                array = random.integers(0, 256, (33, 47, channels)).astype(dtype) if dtype != np.float32 else random.normal(0, 2, (33, 47, channels)).astype(dtype)
+                array = array[..., 0] if channels == 1 else array
+                np.save(self.folder / "a.npy", array)
+                self.gconv("-i", "a.npy", "-f", "identity", "--alpha", "keep", "-o", "a.jxl")
+                made = self.read("a.jxl")[0]
+                self.assertEqual(made.dtype, dtype)
+                np.testing.assert_array_equal(made, array)
+        exif = Image.Exif()
+        exif[271] = "Maker"
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes().replace(b"XYZ XYZ ", b"RGB XYZ ", 1)
+        Image.fromarray(pattern(3, 255).astype(np.uint8)).save(self.folder / "p.png", exif=exif, icc_profile=profile)
+        self.gconv("-i", "p.png", "-f", "identity", "-o", "p.jxl")
+        said = self.gconv("info", "p.jxl").stdout
+        self.assertIn("EXIF", said)
+        np.testing.assert_array_equal(self.read("p.jxl")[0], pattern(3, 255).astype(np.uint8))
+        self.assertIn("raise it to", self.gconv("-i", "p.png", "-f", "identity", "-o", "q.jxl", "--memory", "8M", status=(1, 2)).stderr)
 
     def test_a_bomb_of_gzip(self):
         sample = (CORPUS / "jxl/rgb8").read_bytes()
