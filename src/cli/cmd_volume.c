@@ -139,7 +139,8 @@ static const gconv_option options[] = {
     GCONV_HOLE_ROWS,
     OPTION(0, "stride", "N|ZxYxX", text, strides, .help = "compute every N-th voxel only; default: 1"),
     OPTION(0, "spacing", "N|ZxYxX", text, spacing, .also = "voxel-size",
-           .help = "micrometres between voxels, for lengths such as sigma=2um; default: what the file says of y and x"),
+           .help = "micrometres between voxels, for lengths such as sigma=2um; default: what the file says (TIFF of ImageJ: "
+                   "of z, too)"),
     OPTION(0, "scale", "S", number, scale, .help = "multiply responses; default: 1"),
     OPTION(0, "offset", "O", number, offset, .help = "then add this, where 1 is white; default: 0"),
     OPTION(0, "range", "MODE", word, range, .words = "clamp|abs|signed", .help = "clamp (default), abs or signed"),

@@ -80,7 +80,7 @@ static gconv_status check_weights(const gconv_options *options) {
   return what ? gconv_fail(
                     GCONV_BAD_ARGUMENT,
                     "missing samples, weights, the border normalize and std, variance, contrast work on samples as they "
-                    "are stored, and not with %s: apply that in a run of its own",
+                    "are stored, and not with %s: apply that after them, by --then -f identity, or in a run of its own",
                     what)
               : GCONV_OK;
 }

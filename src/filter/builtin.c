@@ -5,6 +5,7 @@
 #include "filter/number.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -200,14 +201,18 @@ static gconv_status read_argument(const gconv_builtin *builtin, piece text, gcon
                       builtin->parameters[0].standard, parameters);
   }
   piece name = trim((piece){text.begin, equals}), value = trim((piece){equals + 1, text.end});
+  const bool fwhm = is_word(name, "fwhm", 4); /* of astronomers: the width of a Gaussian at half of its height */
   for (size_t i = 0; builtin->parameters[i].name; i++) {
     const gconv_parameter *p = &builtin->parameters[i];
-    if (!is_word(name, p->name, strlen(p->name)))
+    if (!is_word(name, p->name, strlen(p->name)) && !(fwhm && strcmp(p->name, "sigma") == 0))
       continue;
     if (arguments[i].given)
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s is given twice", builtin->name, p->name);
     arguments[i].given = true;
-    return read_value(builtin, p, value, &arguments[i]);
+    GCONV_TRY(read_value(builtin, p, value, &arguments[i]));
+    arguments[i].number /= fwhm ? 2 * sqrt(2 * log(2)) : 1;
+    arguments[i].across /= fwhm ? 2 * sqrt(2 * log(2)) : 1;
+    return GCONV_OK;
   }
   return fail_unknown_parameter(builtin, name);
 }

@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <strings.h>
@@ -180,6 +181,32 @@ static bool is_inline_array(const char *spec) {
   return gconv_array_begins(&content);
 }
 
+/* Returns whether the kernel is rows between ';' without brackets, "0 -1 0; -1 5 -1; 0 -1 0": several pieces of as many
+ * numbers, which are no square, so that each cannot be a kernel of ImageMagick. */
+static bool is_rows(const char *spec) {
+  int numbers = 0, first = 0, rows = 0;
+  if (strpbrk(spec, ":[]{}()#%"))
+    return false;
+  for (const char *at = spec;; at++) {
+    at += strspn(at, ", \t\r\n");
+    if (*at && *at != ';') {
+      numbers++;
+      at += strcspn(at, ";, \t\r\n");
+    }
+    if (*at && *at != ';')
+      continue;
+    if (rows > 0 && numbers != first)
+      return false;
+    first = numbers;
+    numbers = 0;
+    rows++;
+    if (!*at)
+      break;
+  }
+  const int side = (int)sqrt((double)first);
+  return rows > 1 && first > 1 && side * side != first;
+}
+
 static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gconv_filters *list) {
   GCONV_FREED char *copy = strdup(spec);
   GCONV_NEED_MEMORY(copy, "no memory for an inline kernel");
@@ -300,8 +327,10 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
     return gconv_builtin_make(builtin, spec, list);
   if (is_inline_array(spec))
     return read_inline(spec, &gconv_syntax_array, list);
-  if (is_inline(spec))
-    return read_inline(spec, &gconv_syntax_imagemagick, list);
+  if (is_inline(spec)) {
+    GCONV_FREED char *array = is_rows(spec) ? gconv_format_text("[%s]", spec) : NULL;
+    return read_inline(array ? array : spec, array ? &gconv_syntax_array : &gconv_syntax_imagemagick, list);
+  }
   if (gconv_filter_find_shipped(spec, shipped))
     return read_file(shipped, NULL, list);
   builtin = gconv_builtin_find_like(spec);

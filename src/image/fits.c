@@ -198,8 +198,9 @@ static gconv_status find_image(gconv_reader *reader, unit *u, gconv_fits_cards *
     GCONV_TRY(gconv_source_skip(reader->source, bytes_of(u)));
     GCONV_TRY(gconv_source_peek(reader->source, 9, &bytes, &got));
     if (got < 9 || memcmp(bytes, "XTENSION=", 9) != 0)
-      return gconv_fail(reader->member ? GCONV_BAD_ARGUMENT : GCONV_UNSUPPORTED, "%s: has %lld image%s%s", name,
-                        (long long)found, found == 1 ? "" : "s", reader->member ? "" : ", only tables or headers");
+      return gconv_fail(reader->member ? GCONV_BAD_ARGUMENT : GCONV_UNSUPPORTED,
+                        "%s: has %lld image%s%s (planes of a cube are frames: -o '{frame}.fits')", name, (long long)found,
+                        found == 1 ? "" : "s", reader->member ? "" : ", only tables or headers");
   }
 }
 

@@ -144,6 +144,24 @@ static gconv_status run(passage *p) {
   return GCONV_OK;
 }
 
+/* Takes what the description of ImageJ says, where it is in micrometres: pixels lie as its resolution, which has no unit,
+ * has them, and planes `spacing` apart. */
+static void take_imagej(const gconv_image *like, double spacing[3]) {
+  static const char mark[] = "ImageJ=";
+  const char *text = like->tags ? memmem(like->tags, like->tags_bytes, mark, strlen(mark)) : NULL;
+  const char *unit = text ? strstr(text, "\nunit=") : NULL, *planes = text ? strstr(text, "\nspacing=") : NULL;
+  double value = 0;
+  if (!unit || (strncmp(unit, "\nunit=um\n", 9) != 0 && strncmp(unit, "\nunit=micron", 12) != 0 &&
+                strncmp(unit, "\nunit=\\u00B5m", 13) != 0))
+    return;
+  if (spacing[0] == 0 && planes && sscanf(planes, "\nspacing=%lf", &value) == 1 && value > 0)
+    spacing[0] = value;
+  if (like->unitless_x > 0) {
+    spacing[1] = spacing[1] == 0 ? 1 / like->unitless_y : spacing[1];
+    spacing[2] = spacing[2] == 0 ? 1 / like->unitless_x : spacing[2];
+  }
+}
+
 static gconv_status check_input(const char *input, const gconv_image *header) {
   if (header->frames < 2 || header->planar)
     return gconv_fail(GCONV_BAD_ARGUMENT,
@@ -167,6 +185,8 @@ gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, c
     p.like = *gconv_row_reader_header(p.reader);
     status = check_input(input, &p.like);
   }
+  if (status == GCONV_OK)
+    take_imagej(&p.like, known.spacing);
   if (known.spacing[2] == 0 && p.like.pixels_per_metre_x > 0)
     known.spacing[2] = um / p.like.pixels_per_metre_x;
   if (known.spacing[1] == 0 && p.like.pixels_per_metre_y > 0)

@@ -31,6 +31,19 @@ class GuessTest(CommandTest):
         numpy.testing.assert_array_equal(self.result(*words), self.result(*others), str(words))
 
 
+class Kernels(GuessTest):
+    def test_rows_without_brackets(self):
+        for rows in "0 -1 0; -1 5 -1; 0 -1 0", "1,2,3;4,5,6", "1 2; 3 4", "1 2 1;\n2 4 2;\n1 2 1":
+            self.assert_same(("-i", "a.png", "-f", rows), ("-i", "a.png", "-f", f"[{rows}]"))
+        for several in "1 2 3 4; 5 6 7 8", "1 2 3; 4 5":  # two kernels of ImageMagick, and none
+            self.gconv("-i", "a.png", "-f", several, "-o", "y.npy", status=(2,))
+
+    def test_width_at_half_of_the_height(self):
+        sigma = 4 / math.sqrt(8 * math.log(2))
+        made, wanted = (self.result("-i", "a.png", "-f", f"gaussian:{word}", "--depth", "float") for word in ("fwhm=4", f"sigma={sigma!r}"))
+        numpy.testing.assert_allclose(made, wanted, atol=1e-6)
+
+
 class Synonyms(GuessTest):
     def job(self, *words):
         return ("-i", "a.png", "-f", "average", *words)

@@ -4,6 +4,7 @@ import os
 import unittest
 
 import numpy
+from PIL import Image, TiffImagePlugin
 from scipy import ndimage
 
 import helper
@@ -128,6 +129,15 @@ class Volume(helper.CommandTest):
         for name, memory in (("whole", ()), ("small", ("--memory", "12M"))):
             self.gconv("volume", "alone.npy", "-f", "gaussian:sigma=1", "--nan", "skip", "--border", "zero", "-o", f"{name}.npy", *memory)
         self.assertEqual((self.folder / "small.npy").read_bytes(), (self.folder / "whole.npy").read_bytes())
+
+    @helper.needs("libtiff")
+    def test_voxels_of_imagej(self):
+        info = TiffImagePlugin.ImageFileDirectory_v2()
+        info[270], info[282], info[283], info[296] = "ImageJ=1.53t\nimages=13\nslices=13\nunit=um\nspacing=0.5\nloop=false\n", 4.0, 4.0, 1
+        first, *others = [Image.fromarray(plane) for plane in self.array]
+        first.save(self.folder / "in.tif", tiffinfo=info, save_all=True, append_images=others)
+        wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
+        self.check(wanted, "gaussian:sigma=0.5um,truncate=3", name="in.tif")
 
     def test_units_and_refusals(self):
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
