@@ -209,6 +209,10 @@ static gconv_status check(const deconvolve_settings *settings, const gconv_texts
                         "gaussian:sigma=2, or a picture of a point");
   if (!common->output)
     return gconv_refuse("deconvolve: name the result with -o");
+  GCONV_TRY(gconv_check_is_there(inputs->items[0]));
+  if (gconv_is_folder(inputs->items[0]))
+    return gconv_refuse("deconvolve: %s is a folder: name one of its images, and each in a run of its own",
+                        inputs->items[0]);
   if (!gconv_format_by_path(common->output))
     return gconv_refuse("-o %s: its extension names no image format", common->output);
   if (settings->method == GCONV_WIENER &&
@@ -216,7 +220,6 @@ static gconv_status check(const deconvolve_settings *settings, const gconv_texts
     return gconv_refuse("--method wiener has no iterations: leave out --iterations, --accelerate, --tv and --stop");
   if (settings->method == GCONV_RICHARDSON_LUCY && settings->noise > 0)
     return gconv_refuse("--noise is for --method wiener: leave it out, or choose that method");
-  GCONV_TRY(gconv_check_is_there(inputs->items[0]));
   gconv_texts read = {0};
   char *both[] = {inputs->items[0], (char *)settings->psf};
   read.items = both;

@@ -274,7 +274,10 @@ gconv_status gconv_job_prepare(gconv_main_job *job) {
     GCONV_TRY(take_luma(job));
   GCONV_TRY(find_inputs(job));
   GCONV_TRY(gconv_job_name_results(job));
-  GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, &(gconv_message){0}));
+  const gconv_status status = gconv_outputs_check(&job->inputs, &job->outputs, &(gconv_message){0});
+  if (status != GCONV_OK && strstr(gconv_last_error(), "one of the inputs: "))
+    return gconv_fail(status, "%s, or --in-place for -o: it keeps a backup", gconv_last_error());
+  GCONV_TRY(status);
   job->missed = gconv_inputs_tell(&job->inputs, settings->common.quiet);
   settings->naming.format = job->outputs.same ? NULL : job->outputs.format; /* for the digest */
   settings->naming.same = job->outputs.same;

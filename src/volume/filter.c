@@ -144,9 +144,11 @@ static gconv_status read_parameters(const char *spec, const char *text, const do
   char *rest = NULL;
   for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
     char *equals = strchr(word, '=');
+    const bool fwhm = strncmp(word, "fwhm=", 5) == 0; /* the width of a Gaussian at half of its height */
     parameter *found = NULL;
     for (size_t i = 0; i < count && equals; i++)
-      if ((size_t)(equals - word) == strlen(list[i].name) && strncmp(word, list[i].name, strlen(list[i].name)) == 0)
+      if (((size_t)(equals - word) == strlen(list[i].name) && strncmp(word, list[i].name, strlen(list[i].name)) == 0) ||
+          (fwhm && strcmp(list[i].name, "sigma") == 0))
         found = &list[i];
     char names[64] = "";
     for (size_t i = 0; i < count && !found; i++)
@@ -154,6 +156,8 @@ static gconv_status read_parameters(const char *spec, const char *text, const do
     if (!found)
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s is no parameter of it%s", spec, word, names);
     GCONV_TRY(read_values(spec, equals + 1, spacing, found));
+    for (int axis = 0; axis < 3 && fwhm; axis++)
+      found->value[axis] /= 2 * sqrt(2 * log(2));
   }
   return GCONV_OK;
 }

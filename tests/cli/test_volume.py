@@ -138,6 +138,7 @@ class Volume(helper.CommandTest):
         first.save(self.folder / "in.tif", tiffinfo=info, save_all=True, append_images=others)
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
         self.check(wanted, "gaussian:sigma=0.5um,truncate=3", name="in.tif")
+        self.check(wanted, "gaussian:fwhm=1.177410022515um,truncate=3", name="in.tif", atol=1e-5)
 
     def test_units_and_refusals(self):
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
