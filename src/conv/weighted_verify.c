@@ -78,8 +78,10 @@ static double find_largest(const gconv_weighted_plan *plan, const gconv_image *v
   const size_t samples =
       (size_t)value->frames * (value->plane_bytes / sizeof(float)) * (value->planar ? (size_t)value->channels : 1);
   double largest = 0, sizes = 0;
-  for (size_t i = 0; i < samples; i++)
-    largest = fmax(largest, fabs((double)((const float *)value->data)[i]));
+  for (size_t i = 0; i < samples; i++) { /* gcc 12 for arm64 fails at fmax() of floats in a loop */
+    const double size = fabs((double)((const float *)value->data)[i]);
+    largest = size > largest ? size : largest;
+  }
   for (size_t k = 0; k < plan->filters; k++) {
     largest = fmax(largest, fabs((double)plan->of[k].outside));
     sizes += plan->of[k].size;
