@@ -157,11 +157,17 @@ typedef uint16_t NAME(words)[NAME(WIDTH)];
 GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, size_t x, uint16_t *words) {
   for (int i = 0; i < NAME(WIDTH); i++)
     words[i] = s->begin;
-  for (size_t t = 0; t < count; t++) {
-    const uint16_t first = (uint16_t)(int8_t)(s->taps[t].even & 255), second = (uint16_t)(s->taps[t].even >> 8);
-    const uint8_t *bytes = s->sources[t] + x;
-    for (int i = 0; i < NAME(WIDTH); i++)
-      words[i] = (uint16_t)(words[i] + first * bytes[i] + second * bytes[i + 1]);
+  for (size_t t = 0; t < count; t += 2) { /* two units at a time: the words are loaded and stored less often */
+    const int16_t a = s->taps[t].even, b = t + 1 < count ? s->taps[t + 1].even : 0;
+    const uint16_t a0 = (uint16_t)(int8_t)(a & 255), a1 = (uint16_t)(a >> 8), b0 = (uint16_t)(int8_t)(b & 255),
+                   b1 = (uint16_t)(b >> 8);
+    const uint8_t *from = s->sources[t] + x, *next = s->sources[t + 1 < count ? t + 1 : t] + x;
+    if (a1 == 0 && b1 == 0)
+      for (int i = 0; i < NAME(WIDTH); i++)
+        words[i] = (uint16_t)(words[i] + a0 * from[i] + b0 * next[i]);
+    else
+      for (int i = 0; i < NAME(WIDTH); i++)
+        words[i] = (uint16_t)(words[i] + a0 * from[i] + a1 * from[i + 1] + b0 * next[i] + b1 * next[i + 1]);
   }
 }
 
