@@ -60,6 +60,21 @@ class Examples(unittest.TestCase):
                 os.chdir(before)
 
 
+class Recipes(unittest.TestCase):
+    def test_the_recipe_for_conda_is_of_this_version_and_names_files_that_are_there(self):
+        recipe = (SOURCE / "docs" / "conda" / "recipe.yaml").read_text()
+        version = re.search(r"project\(gconv VERSION ([\d.]+)", (SOURCE / "CMakeLists.txt").read_text())[1]
+        self.assertEqual(re.search(r"^  version: ([\d.]+)", recipe, re.MULTILINE)[1], version)
+        for command in ("-DGCONV_CUDA=", "-DBUILD_SHARED_LIBS=", "cmake.define.GCONV_CUDA="):
+            self.assertIn(command, recipe)
+        with contextlib.suppress(ImportError):
+            import yaml
+            made = yaml.safe_load(recipe)
+            self.assertTrue((SOURCE / "docs" / "conda" / made["source"]["path"] / made["about"]["license_file"]).is_file())
+            for module in made["tests"][1]["python"]["imports"]:
+                importlib.import_module(module)
+
+
 MODULES = [importlib.import_module(name) for name in ("gconv", "gconv.kernels", "gconv.cv", "gconv.ndimage", "gconv.sklearn")
            if is_there(name)]
 
