@@ -73,6 +73,10 @@ typedef struct gconv_layer_algorithm {
   /* CPU: supports() understands problems whose input or output is in blocks of channels. Others never get such problems. */
   bool blocks;
 
+  /* CPU: problems may have gaps between channels. If rows of the output begin at a multiple of row_step of the whole output,
+   * they have the same bits as in the whole. 0: no gaps. */
+  int32_t row_step;
+
   /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is
    * installed; users ask for it by name. */
   bool library;

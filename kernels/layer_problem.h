@@ -43,6 +43,8 @@ typedef struct gconv_layer_problem {
   bool in_kept, out_kept;       /* the input, the output is a kept tensor: below */
   const gconv_layer_tail *tail; /* NULL: nothing */
   bool in_blocks, out_blocks;   /* on the CPU: the input, the output is in blocks of channels, N x C/16 x H x W x 16 */
+  int64_t in_plane, out_plane;  /* on the CPU: samples from a channel of the input, of the output, to the next; 0: there are
+                                   no gaps between channels. In blocks, from a block to the next, of each of its channels */
   int32_t threads;        /* on the CPU: how many threads share the tasks, so that they are cut well; 0: it is not known */
   size_t workspace_limit; /* bytes that an algorithm may want as workspace; on the CPU, for all threads together; on a GPU,
                              state and prepared weights count, too */
@@ -75,6 +77,12 @@ GCONV_BOTH int64_t gconv_layer_out_bytes(const gconv_layer_problem *p) {
  * gconv_layer_prepared(), aligned to 64 bytes. */
 GCONV_BOTH int64_t gconv_layer_plane(const gconv_layer_problem *problem) { /* Returns the samples of an input channel. */
   return (int64_t)problem->height * problem->width;
+}
+GCONV_BOTH int64_t gconv_layer_in_plane(const gconv_layer_problem *problem) { /* The same, with a gap behind them. */
+  return problem->in_plane > 0 ? problem->in_plane : gconv_layer_plane(problem);
+}
+GCONV_BOTH int64_t gconv_layer_out_plane(const gconv_layer_problem *problem) { /* The same of an output channel. */
+  return problem->out_plane > 0 ? problem->out_plane : (int64_t)problem->out_height * problem->out_width;
 }
 GCONV_BOTH int64_t gconv_layer_taps(const gconv_layer_problem *problem) { /* Returns the taps of one filter. */
   return (int64_t)(problem->channels / problem->groups) * problem->rows * problem->columns;

@@ -24,6 +24,9 @@ gconv_status gconv_conv_find(const gconv_conv_settings *settings, const gconv_te
 /* Finds the problem of a node at work, with the nodes that are fused with it. */
 gconv_status gconv_conv_problem(const gconv_node_work *work, gconv_layer_problem *problem);
 
+/* Prepares the weights of a node at work, unless they are constant and prepared already. */
+gconv_status gconv_conv_open(const gconv_node_work *work);
+
 /* Returns the window of the images along axis 2 or 3. */
 gconv_node_window gconv_conv_window(const gconv_conv_settings *settings, const gconv_tensor *images,
                                     const gconv_tensor *filters, int32_t axis);

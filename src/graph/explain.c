@@ -26,8 +26,8 @@ void gconv_graph_plan_explain(const gconv_graph_plan *p, FILE *text) {
       }
     if (s->node->kind->tell)
       s->node->kind->tell(s->work.prepared, how, sizeof how);
-    fprintf(text, "  %s '%s': %s%s%s%s%s%s%s\n", s->node->kind->name, s->node->name, shape,
-            blocks ? " in blocks of channels" : "", s->view ? ", a view" : "", *how ? ", " : "", how,
-            s->fused ? ", with " : "", s->fused ? s->fused : "");
+    fprintf(text, "  %s '%s': %s%s%s%s%s%s%s%s\n", s->node->kind->name, s->node->name, shape,
+            blocks ? " in blocks of channels" : "", s->last > (int32_t)i ? " in bands of rows" : "",
+            s->view ? ", a view" : "", *how ? ", " : "", how, s->fused ? ", with " : "", s->fused ? s->fused : "");
   }
 }

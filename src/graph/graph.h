@@ -91,7 +91,11 @@ typedef struct gconv_graph_step {
   int32_t added;           /* the value that its tail takes from another node; -1: none */
   char *fused;             /* owned: the nodes that were fused with it, for people; or NULL */
   size_t workspace_bytes, workspace_at;
+  struct gconv_rolling *rolling; /* owned: of this step and those behind it, which run with it by bands (roll.c); or NULL */
+  int32_t first, last;           /* the steps that run together with this one; both are its own number if none does */
 } gconv_graph_step;
+
+enum { GCONV_GRAPH_INNER = -2 };
 
 /* A piece of the arena, for a value and its views, or for a workspace. */
 typedef struct gconv_arena_block {
@@ -104,7 +108,7 @@ typedef struct gconv_graph_plan {
   const gconv_graph *graph;
   gconv_graph_options options;
   gconv_tensor *tensors; /* one for each value; `data`: of constants and folded values, and later in the arena */
-  int32_t *block_of;     /* one for each value: its block; -1: none */
+  int32_t *block_of;     /* one for each value: its block; -1: none; GCONV_GRAPH_INNER: it is never whole (roll.c) */
   size_t *offset_of;     /* one for each value: the byte of its block where it begins */
   gconv_graph_step *steps;
   size_t step_count;
@@ -168,6 +172,11 @@ gconv_status gconv_graph_fuse(gconv_graph_plan *plan);
 gconv_status gconv_graph_lay_blocks(gconv_graph_plan *plan);
 /* Lets convolutions on a GPU hand their results to each other in 16 bits, where math allows it (keep.c). */
 gconv_status gconv_graph_keep(gconv_graph_plan *plan);
+
+/* Lets convolutions one after the other go through the image by bands of rows. Sets first and last of all steps. Then runs
+ * all steps that run with the first of them (roll.c). */
+gconv_status gconv_graph_roll(gconv_graph_plan *plan);
+gconv_status gconv_graph_roll_step(const gconv_graph_plan *plan, const gconv_graph_step *first);
 
 /* Gives each result of the steps its place in the arena (place.c). */
 gconv_status gconv_graph_place(gconv_graph_plan *plan);

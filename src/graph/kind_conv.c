@@ -227,9 +227,18 @@ static void fill(const gconv_node_work *work, const gconv_layer_problem *problem
   }
 }
 
-static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
+gconv_status gconv_conv_open(const gconv_node_work *work) {
   gconv_solver *solver = work->prepared;
   float *weights;
+  GCONV_TRY(gconv_solver_open(solver, &weights));
+  if (!weights)
+    return GCONV_OK;
+  fill(work, &solver->choice.problem, weights);
+  return gconv_solver_pack(solver);
+}
+
+static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind) {
+  gconv_solver *solver = work->prepared;
   if (!solver) {
     gconv_layer_problem problem;
     gconv_tensor result;
@@ -239,11 +248,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
                      biases ? biases->data : NULL, work->out[0]->data);
     return GCONV_OK;
   }
-  GCONV_TRY(gconv_solver_open(solver, &weights));
-  if (weights) {
-    fill(work, &solver->choice.problem, weights);
-    GCONV_TRY(gconv_solver_pack(solver));
-  }
+  GCONV_TRY(gconv_conv_open(work));
   if (work->fused.tail)
     gconv_tail_set_out(work->fused.tail, work->out[0]->data);
   return gconv_solver_run(solver, work, gconv_node_data(work, work->in[X]), gconv_node_data(work, work->out[0]),

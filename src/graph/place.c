@@ -28,9 +28,9 @@ static void find_uses(const gconv_graph_plan *p, int32_t *last_use) {
   for (size_t i = 0; i < p->step_count; i++) {
     for (int32_t k = 0; k < p->steps[i].work.in_count; k++)
       if (p->steps[i].in[k] >= 0)
-        last_use[p->steps[i].in[k]] = (int32_t)i;
+        last_use[p->steps[i].in[k]] = p->steps[i].last;
     if (p->steps[i].added >= 0)
-      last_use[p->steps[i].added] = (int32_t)i;
+      last_use[p->steps[i].added] = p->steps[i].last;
   }
   for (size_t i = 0; i < p->graph->output_count; i++)
     last_use[p->graph->outputs[i]] = (int32_t)p->step_count;
@@ -134,22 +134,24 @@ static void place_output(gconv_graph_plan *p, placing *l, int32_t number, int32_
     return;
   }
   if (l->part_of[value] >= 0 || s->node->kind->memory == GCONV_MEMORY_JOINED) {
-    place_joined(p, l, value, number);
+    place_joined(p, l, value, s->first);
     return;
   }
   const int32_t block = i == 0 ? find_overwritten(p, l, number) : -1;
   if (block >= 0)
     take_block(p, value, block, l->last_use[value]);
   else
-    p->block_of[value] = add_block(p, value, gconv_tensor_bytes(s->work.out[i]), number, l->last_use[value]);
+    p->block_of[value] = add_block(p, value, gconv_tensor_bytes(s->work.out[i]), s->first, l->last_use[value]);
 }
 
 static void place_steps(gconv_graph_plan *p, placing *l) {
   for (size_t i = 0; i < p->step_count; i++) {
     gconv_graph_step *s = &p->steps[i];
     for (int32_t k = 0; k < s->work.out_count; k++)
-      if (s->work.out[k])
+      if (s->work.out[k] && s->last == (int32_t)i)
         place_output(p, l, (int32_t)i, k);
+      else if (s->work.out[k])
+        p->block_of[s->out[k]] = GCONV_GRAPH_INNER;
     s->workspace_at = p->block_count;
     if (s->workspace_bytes > 0)
       add_block(p, -1, s->workspace_bytes, (int32_t)i, (int32_t)i);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/printable.h"
 #include "graph/gpu.h"
+#include "graph/rolling.h"
 #include "kernels/cuda/graph/graph.h"
 
 #include <stdlib.h>
@@ -358,6 +359,7 @@ static gconv_status fill(gconv_graph_plan *p, const gconv_tensor *inputs) {
   GCONV_TRY(gconv_graph_fuse(p));
   GCONV_TRY(gconv_graph_lay_blocks(p));
   GCONV_TRY(prepare_steps(p));
+  GCONV_TRY(gconv_graph_roll(p));
   return gconv_graph_place(p);
 }
 
@@ -383,6 +385,7 @@ void gconv_graph_plan_free(gconv_graph_plan *p) {
     gconv_graph_step *step = &p->steps[i];
     if (step->node && step->node->kind->release)
       step->node->kind->release(step->work.prepared);
+    gconv_rolling_free(step->rolling);
     gconv_release(step->work.fused.scale);
     gconv_release(step->work.fused.shift);
     free(step->work.fused.tail);
@@ -446,7 +449,9 @@ gconv_status gconv_graph_plan_read(const gconv_graph_plan *p, size_t number, voi
 
 gconv_status gconv_graph_plan_run_step(const gconv_graph_plan *p, size_t number) {
   const gconv_graph_step *s = &p->steps[number];
-  const gconv_status status = s->view ? GCONV_OK : s->node->kind->run(&s->work, s->node->kind);
+  const gconv_status status = s->view || (size_t)s->first < number ? GCONV_OK
+                              : s->rolling                         ? gconv_graph_roll_step(p, s)
+                                                                   : s->node->kind->run(&s->work, s->node->kind);
   return status == GCONV_OK ? GCONV_OK : gconv_graph_fail_node(p->graph, s->node, status);
 }
 

@@ -20,7 +20,7 @@ gconv_status gconv_tile_refuse(const gconv_graph_plan *p, const gconv_graph_step
 
 /* Returns whether an input has places of the image. Constants, and results that depend only on moments, have none. */
 static bool has_pixels(const gconv_graph_tiles *t, const gconv_graph_step *s, int32_t input, int32_t axis) {
-  return flows(s, input) && t->whole->block_of[s->in[input]] >= 0 && t->up[axis][s->in[input]] != 0;
+  return flows(s, input) && t->whole->block_of[s->in[input]] != -1 && t->up[axis][s->in[input]] != 0;
 }
 
 bool gconv_tile_is_measured(const gconv_graph_tiles *t, const gconv_graph_step *s) {

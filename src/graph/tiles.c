@@ -131,7 +131,7 @@ static gconv_status compare_plans(const gconv_graph_tiles *t) {
                 (!f->shift || memcmp(f->shift, g->shift, scales) == 0) && gconv_tail_same(f->tail, g->tail);
     for (int32_t k = 0; k < s->work.in_count && same; k++) {
       const gconv_tensor *a = s->work.in[k], *b = other->work.in[k];
-      const bool constant = a && b && s->in[k] >= 0 && t->up[0][s->in[k]] == 0 && whole->block_of[s->in[k]] < 0 &&
+      const bool constant = a && b && s->in[k] >= 0 && t->up[0][s->in[k]] == 0 && whole->block_of[s->in[k]] == -1 &&
                             !(k < 32 && (s->node->kind->known | s->node->kind->unread) >> k & 1);
       if (constant && a->data != b->data)
         same = a->data && b->data && a->type == b->type && gconv_tensor_bytes(a) == gconv_tensor_bytes(b) &&

@@ -11,6 +11,8 @@ static void print_step(FILE *text, const gconv_step *step, const gconv_step *pad
           info->out_width);
   if (step->whole.out_blocks)
     fprintf(text, "  its result is in blocks of %d channels\n", GCONV_BLOCK);
+  if (step->inner)
+    fprintf(text, "  the next layer takes its result by bands of rows: it is never whole in memory\n");
   gconv_layer_work_of(step->kind)->explain(step, pads, text);
 }
 

@@ -212,6 +212,30 @@ static gconv_status resolve_graph(gconv_network_plan *network, const gconv_graph
   return GCONV_OK;
 }
 
+/* Lets convolutions one after the other go through an image by bands of rows, on the CPU. */
+static gconv_status roll_steps(gconv_network_plan *network) {
+  gconv_solver *solvers[GCONV_ROLLING_MOST];
+  size_t count = 0;
+  for (size_t i = 0; i <= network->count && !network->by_rows; i++) {
+    gconv_step *step = &network->steps[i];
+    if (i < network->count && step->solver && count < GCONV_ROLLING_MOST) {
+      solvers[count++] = step->solver;
+      if (!step->softmax)
+        continue;
+      step++;
+    }
+    gconv_step *first = step - count;
+    for (size_t done = 0, made; done < count; done += made) {
+      GCONV_TRY(gconv_rolling_make(solvers + done, count - done, GCONV_ROLLING_LEAST, &first[done].rolling));
+      made = first[done].rolling ? first[done].rolling->count : 1;
+      for (size_t k = 0; k + 1 < made; k++)
+        first[done + k].inner = true;
+    }
+    count = 0;
+  }
+  return GCONV_OK;
+}
+
 /* Returns the name of the algorithm that a layer shall have. */
 static const char *wanted_for(const gconv_layer *layer, const gconv_network_options *options) {
   return layer && layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
@@ -271,6 +295,8 @@ static gconv_status make_steps(gconv_network_plan *network, const gconv_network_
   if (status == GCONV_OK)
     merge_steps(network, layers, options, any_algorithm, reasons);
 #endif
+  if (status == GCONV_OK && network->base.device->type == &gconv_device_type_cpu)
+    status = roll_steps(network);
   if (!gconv_close_text(reasons, &network->reasons) && status == GCONV_OK)
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   return status;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "graph/image.h"
+#include "graph/rolling.h"
 #include "graph/solve.h"
 #include "graph/tiles.h"
 #include "layer/present.h"
@@ -56,6 +57,8 @@ typedef struct gconv_step {
   int32_t chosen_for;          /* the number of images that auto chooses for */
   int32_t out_channels;        /* channels of its output: K; C * K if the bank is applied to each channel */
   gconv_solver *solver;        /* owned: the algorithm, and its weights; NULL: no algorithm solves it */
+  gconv_rolling *rolling;      /* owned: of this step and of those behind it, which run with it by bands; or NULL */
+  bool inner;                  /* its output is the input of the next step, band by band, and is never whole in memory */
   gconv_layer_info info;
 } gconv_step;
 

@@ -40,7 +40,7 @@ static gconv_status allocate_floats(size_t count, const char *what, float **floa
   return GCONV_OK;
 }
 
-/* True if step i writes the network's output; other steps write middle[i % 2]. */
+/* True if step i writes the network's output; other steps write one of the two tensors in turn. */
 static bool is_last(const gconv_network_plan *network, size_t i) {
   return i + 1 == network->count && network->combine == GCONV_COMBINE_NONE;
 }
@@ -49,11 +49,15 @@ static gconv_status fill_run(cpu_run *run) {
   const gconv_network_plan *network = run->network;
   const gconv_node_work work = gconv_step_work(network, NULL, NULL);
   size_t floats[2] = {0, 0}, bytes = 0;
-  for (size_t i = 0; i < network->count; i++) {
+  for (size_t i = 0, turn = 0; i < network->count; i++, turn = 1 - turn) {
     const gconv_step *step = &network->steps[i];
-    size_t count = is_last(network, i) ? 0 : gconv_step_out_floats(step) * (size_t)step->images;
-    floats[i % 2] = count > floats[i % 2] ? count : floats[i % 2];
-    const size_t room = step->solver ? gconv_solver_workspace(step->solver, &work) : 0;
+    const gconv_rolling *rolling = step->rolling;
+    i += rolling ? rolling->count - 1 : 0;
+    size_t count = is_last(network, i) ? 0 : gconv_step_out_floats(&network->steps[i]) * (size_t)step->images;
+    floats[turn] = count > floats[turn] ? count : floats[turn];
+    const size_t room = rolling        ? gconv_rolling_bytes(rolling, network->base.device->threads)
+                        : step->solver ? gconv_solver_workspace(step->solver, &work)
+                                       : 0;
     bytes = room > bytes ? room : bytes;
   }
   GCONV_TRY(allocate_floats(floats[0], "what lies between layers", &run->middle[0]));
@@ -301,11 +305,15 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
   const gconv_network_plan *network = run->network;
   const float *input = tensor;
   const gconv_node_work work = gconv_step_work(network, run->workspace, NULL);
-  for (size_t i = 0; i < network->count; i++) {
+  for (size_t i = 0, turn = 0; i < network->count; i++, turn = 1 - turn) {
     const gconv_step *step = &network->steps[i];
-    float *to = is_last(network, i) ? out : run->middle[i % 2];
+    const gconv_rolling *rolling = step->rolling;
+    i += rolling ? rolling->count - 1 : 0;
+    float *to = is_last(network, i) ? out : run->middle[turn];
     GCONV_TRY(gconv_control_step("running a network", (double)i / (double)network->count));
-    if (step->graph)
+    if (rolling)
+      GCONV_TRY(gconv_rolling_run(rolling, step->images, tensor, to, network->base.device->threads, run->workspace));
+    else if (step->graph)
       GCONV_TRY(gconv_graph_step_execute(step, first, tensor, to, NULL));
     else if (step->pads)
       execute_padding(run, step, first, tensor, to);
@@ -313,8 +321,8 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
       GCONV_TRY(gconv_solver_run(step->solver, &work, tensor, to, run->workspace));
     else
       execute_plain(run, step, input, first, tensor, to);
-    if (step->softmax)
-      execute_softmax(run, step, to);
+    if (network->steps[i].softmax)
+      execute_softmax(run, &network->steps[i], to);
     if (network->by_rows && i + 1 < network->count)
       clear_outside(&network->steps[i], first, to);
     tensor = to;

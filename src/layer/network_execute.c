@@ -359,6 +359,7 @@ static void free_network(gconv_plan *plan) {
     network->type->release(network->run);
   for (size_t i = 0; i < network->count; i++) {
     gconv_solver_free(network->steps[i].solver);
+    gconv_rolling_free(network->steps[i].rolling);
     gconv_graph_tiles_free(network->steps[i].tiles);
     free(network->steps[i].uncut);
     gconv_graph_plan_free(network->steps[i].graph);
@@ -419,7 +420,8 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     const gconv_layer_info *info = &network->steps[i].info;
     bool is_maps = network->combine == GCONV_COMBINE_NONE && i + 1 == network->count;
     double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
-    between[i % 2] = fmax(between[i % 2], is_maps ? 0 : bytes);
+    between[i % 2] = fmax(between[i % 2], is_maps || network->steps[i].inner ? 0 : bytes);
+    need->fixed += network->steps[i].rolling ? 4.0 * (double)network->steps[i].rolling->floats : 0;
     widest = fmax(widest, is_maps && network->steps[i].graph ? 0 : bytes); /* a graph has its results in its own memory */
     need->verify = fmax(need->verify, 4 * (before + bytes) + 4 * input_bytes);
     before = bytes;

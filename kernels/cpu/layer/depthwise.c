@@ -96,12 +96,12 @@ static void make_blocks(const gconv_layer_execution *e, const cut *c, int64_t n,
                         int64_t bottom) {
   const gconv_layer_problem *problem = e->problem;
   const gconv_block_stage stage = gconv_block_stage_of(problem, c->band_rows, problem->out_width);
-  const int64_t taps = problem->rows * problem->columns, plane = (int64_t)problem->out_height * problem->out_width;
+  const int64_t taps = problem->rows * problem->columns, plane = gconv_layer_out_plane(problem);
   const float *prepared = gconv_layer_prepared(problem, e->weights);
   block_function *make = OF_THIS_PROCESSOR(block);
   int64_t *offsets = e->workspace;
   float *staged = (float *)e->workspace + gconv_layer_offset_floats(problem);
-  const float *in = e->in + n * gconv_layer_image_floats(problem->channels, gconv_layer_plane(problem), true);
+  const float *in = e->in + n * gconv_layer_image_floats(problem->channels, gconv_layer_in_plane(problem), true);
   block_row row = {offsets, NULL, NULL, stage.step, 1, gconv_layer_bounds_of(problem)};
   for (int64_t t = 0; t < taps; t++)
     offsets[t] = (t / problem->columns * problem->dilation_y * stage.width + t % problem->columns * problem->dilation_x) *
@@ -178,8 +178,8 @@ static void make_band(const gconv_layer_execution *e, const gconv_layer_stage *s
   const int64_t width = problem->out_width, taps = problem->rows * problem->columns;
   const int32_t channel = k / (problem->filters / problem->channels);
   float *sums = (float *)e->workspace + gconv_layer_offset_floats(problem), *staged = sums + sums_floats(stage, band_rows);
-  float *out = e->out + ((n * problem->filters + k) * problem->out_height + first) * width;
-  const float *in = e->in + (n * problem->channels + channel) * gconv_layer_plane(problem);
+  float *out = e->out + (n * problem->filters + k) * gconv_layer_out_plane(problem) + first * width;
+  const float *in = e->in + (n * problem->channels + channel) * gconv_layer_in_plane(problem);
   const float *x = gconv_layer_stage_fill(stage, problem, in, 1, first, rows, staged);
   sum(x, e->workspace, e->weights + k * taps, (int32_t)taps, gconv_layer_biases(problem, e->weights)[k], &bounds, sums,
       (rows - 1) * stage->pitch + width);
@@ -234,4 +234,5 @@ const gconv_layer_algorithm gconv_layer_algorithm_cpu_depthwise = {
     .error_bound = gconv_layer_chain_bound,
     .prepared_floats = prepared_floats,
     .prepare = prepare,
+    .row_step = 1,
 };

@@ -114,7 +114,7 @@ static size_t tasks(const gconv_layer_problem *problem) {
 /* Copies the sums of F filters for `count` pixels of the run to the output, from pixel `start` on. Leaves out the sums
  * between rows. */
 static void store_pieces(const walk *w, const run *r, int64_t start, int64_t count, int F, int64_t pitch) {
-  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  int64_t plane = gconv_layer_out_plane(w->problem);
   for (int64_t i = start; i < start + count;) {
     int64_t row = i / r->pitch, q = i % r->pitch;
     int64_t piece = gconv_clamp(r->width - q, 0, start + count - i);
@@ -139,7 +139,7 @@ static bool is_row(const run *r) {
 /* Makes a tile of F filters. r->out is the output of the first filter. In rows, the activation is left to make_block(). */
 static void make_tile(const walk *w, const run *r, const float *weights, const float *biases, int64_t start, int F, int V) {
   int64_t n = (int64_t)V * w->set->lanes, row = start / r->pitch, q = start % r->pitch;
-  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  int64_t plane = gconv_layer_out_plane(w->problem);
   tile_function *tile = w->set->tiles[F][V];
   if (is_row(r) && n <= r->width) {
     tile(w, r->x + start, weights, biases, r->out + start, plane);
@@ -160,7 +160,7 @@ static void make_tile(const walk *w, const run *r, const float *weights, const f
 static void make_block(const walk *w, const run *r, const float *weights, const float *biases, int F, int64_t from,
                        int64_t end) {
   int64_t lanes = w->set->lanes, fitting = gconv_clamp(r->length / lanes, 1, most_vectors(w, F)), least = from;
-  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width, behind = from;
+  int64_t plane = gconv_layer_out_plane(w->problem), behind = from;
   for (int64_t start = from; start < end;) {
     int64_t V = gconv_clamp(gconv_divide_up(end - start, lanes), 1, fitting);
     V = V > 3 && V < MOST_VECTORS ? 3 : V;
@@ -178,7 +178,7 @@ static void make_block(const walk *w, const run *r, const float *weights, const 
 /* Makes `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. It takes as many pixels
  * at a time as have their window in the L1 cache, but at least one tile, so that outputs are written in long pieces. */
 static void make_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
-  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width, depth = (int64_t)w->channels * w->taps;
+  int64_t plane = gconv_layer_out_plane(w->problem), depth = (int64_t)w->channels * w->taps;
   int64_t tile = (int64_t)most_vectors(w, F) * w->set->lanes;
   int64_t window =
       (int64_t)w->channels * w->problem->rows * w->stage.phases_x; /* floats of the window of one pixel, roughly */
@@ -235,7 +235,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   int32_t first = part * c.part_blocks, end = (int32_t)gconv_clamp(first + c.part_blocks, 0, b.count);
   int32_t filters = problem->filters / problem->groups;
   int64_t k = image_group % problem->groups * filters + gconv_block_start(&b, first);
-  int64_t plane = (int64_t)problem->out_height * problem->out_width;
+  int64_t plane = gconv_layer_out_plane(problem);
   walk w = {.problem = problem, .set = OF_THIS_PROCESSOR(&tiles)};
   w.stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
   w.channels = problem->channels / problem->groups;
@@ -246,7 +246,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.biases = gconv_layer_biases(problem, e->weights) + k;
   w.out = e->out + (image_group * filters + gconv_block_start(&b, first)) * plane + (int64_t)first_row * problem->out_width;
   gconv_layer_stage_offsets(&w.stage, problem, e->workspace);
-  const float *in = e->in + image_group * w.channels * problem->height * problem->width;
+  const float *in = e->in + image_group * w.channels * gconv_layer_in_plane(problem);
   in = gconv_layer_stage_fill(&w.stage, problem, in, w.channels, first_row, rows, w.sums + SUMS_FLOATS);
   make_rows(&w, in, rows, &b, first, end);
   return GCONV_OK;
@@ -296,4 +296,5 @@ const gconv_layer_algorithm gconv_layer_algorithm_cpu_direct = {
     .error_bound = gconv_layer_chain_bound,
     .prepared_floats = prepared_floats,
     .prepare = prepare,
+    .row_step = 1,
 };

@@ -219,7 +219,7 @@ static const float *stage_channels(const walk *w, const float *in, int32_t c, in
     gconv_block_stage_offsets(&w->blocks, problem, first + c, slice, w->offsets);
     return gconv_block_stage_fill(&w->blocks, problem, in, &window, w->staged);
   }
-  const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (first + c) * gconv_layer_plane(problem), slice,
+  const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (first + c) * gconv_layer_in_plane(problem), slice,
                                           w->first_row, w->rows, w->staged) +
                    w->first_column * w->stage.step;
   return is_packed(problem, &w->cut, &w->stage) ? pack(w, x, slice) : x;
@@ -274,7 +274,7 @@ static void add_channels(const walk *w, const float *weights, const float *in, i
  * of the group's first filter at the task's first pixel. */
 static void finish(const walk *w, const float *biases, float *out) {
   int64_t filters = w->problem->filters / w->problem->groups, lanes = w->set->lanes;
-  int64_t pixels = (int64_t)w->rows * w->columns, plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  int64_t pixels = (int64_t)w->rows * w->columns, plane = gconv_layer_out_plane(w->problem);
   const bool whole = w->columns == w->problem->out_width; /* rows are neighbours */
   const int64_t runs = whole ? 1 : w->rows, run = pixels / runs;
   const float *sums = w->sums;
@@ -422,13 +422,13 @@ static gconv_status execute(const gconv_layer_execution *e) {
   if (!problem->in_blocks)
     fill_offsets(&w);
   int64_t channels = problem->channels / problem->groups, filters = problem->filters / problem->groups;
-  const int64_t plane = (int64_t)problem->out_height * problem->out_width, image = image_group / problem->groups;
+  const int64_t plane = gconv_layer_out_plane(problem), image = image_group / problem->groups;
   const int64_t pixel = (int64_t)w.first_row * problem->out_width + w.first_column;
   const float *biases = gconv_layer_biases(problem, e->weights) + group * filters;
   const float *weights = gconv_layer_prepared(problem, e->weights) +
                          group * vectors_of_group(problem) * w.set->lanes * gconv_layer_taps(problem);
   const float *in =
-      e->in + image * gconv_layer_image_floats(problem->channels, gconv_layer_plane(problem), problem->in_blocks);
+      e->in + image * gconv_layer_image_floats(problem->channels, gconv_layer_in_plane(problem), problem->in_blocks);
   float *block = e->out + image * gconv_layer_image_floats(problem->filters, plane, true) + pixel * GCONV_BLOCK;
   if (has_one_panel(problem)) {
     make_blocks(&w, weights, biases, in, group * channels, group * filters, block);
@@ -503,4 +503,5 @@ const gconv_layer_algorithm gconv_layer_algorithm_cpu_gemm = {
     .error_bound = gconv_layer_chain_bound,
     .prepared_floats = prepared_floats,
     .prepare = prepare,
+    .row_step = 1,
 };

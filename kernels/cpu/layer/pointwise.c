@@ -118,7 +118,7 @@ typedef struct walk {
   const tile_set *set;
   cut cut;
   int32_t channels;
-  int64_t plane, first, pixels; /* pixels of an output; the band's first, and how many */
+  int64_t plane, first, pixels; /* pixels from an output channel to the next; the band's first, and how many */
   int32_t vectors, tiles;       /* of the band */
   gconv_layer_bounds bounds;
   float *packed, *line, *sums;
@@ -150,7 +150,7 @@ static void gather(const walk *w, const float *in) {
  * has the samples of the next channel, or zeros if the tensor may end there. Results of these lanes are dropped. */
 static void pack(const walk *w, const float *in) {
   const gconv_layer_problem *problem = w->problem;
-  const int64_t plane = gconv_layer_plane(problem), over = (int64_t)w->vectors * w->set->lanes - w->pixels;
+  const int64_t plane = gconv_layer_in_plane(problem), over = (int64_t)w->vectors * w->set->lanes - w->pixels;
   const bool dense = problem->stride_y == 1 && problem->stride_x == 1;
   const int32_t unsafe = dense ? (int32_t)gconv_clamp(gconv_divide_up(over, plane), 0, w->channels) : w->channels;
   const int32_t safe = w->channels - unsafe;
@@ -240,15 +240,15 @@ static gconv_status execute(const gconv_layer_execution *e) {
   const int64_t k = image_group % problem->groups * filters + gconv_block_start(&c->blocks, first);
   w.channels = problem->channels / problem->groups;
   w.bounds = gconv_layer_bounds_of(problem);
-  w.plane = (int64_t)problem->out_height * problem->out_width;
+  w.plane = gconv_layer_out_plane(problem);
   w.first = (int64_t)band * c->band * w.set->lanes;
   w.vectors = (int32_t)gconv_clamp(c->vectors - band * c->band, 0, c->band);
-  w.pixels = gconv_clamp(w.plane - w.first, 0, (int64_t)w.vectors * w.set->lanes);
+  w.pixels = gconv_clamp((int64_t)problem->out_height * problem->out_width - w.first, 0, (int64_t)w.vectors * w.set->lanes);
   w.tiles = (int32_t)gconv_divide_up(w.vectors, c->wide);
   w.sums = e->workspace;
   w.line = w.sums + SUMS_FLOATS;
   w.packed = w.line + line_floats(c, w.set);
-  pack(&w, e->in + image_group * w.channels * gconv_layer_plane(problem));
+  pack(&w, e->in + image_group * w.channels * gconv_layer_in_plane(problem));
   const float *weights = gconv_layer_prepared(problem, e->weights) + k * w.channels;
   const float *biases = gconv_layer_biases(problem, e->weights) + k;
   float *out = e->out + (image_group * filters + gconv_block_start(&c->blocks, first)) * w.plane + w.first;
@@ -297,4 +297,5 @@ const gconv_layer_algorithm gconv_layer_algorithm_cpu_pointwise = {
     .error_bound = gconv_layer_chain_bound,
     .prepared_floats = prepared_floats,
     .prepare = prepare,
+    .row_step = 1,
 };

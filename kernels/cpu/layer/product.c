@@ -42,7 +42,7 @@ static void transpose_part(const gconv_product *product, const float *from, int6
 
 void gconv_product_finish(const gconv_product *product, const gconv_layer_problem *problem, const float *sums,
                           int64_t stride, int64_t pixels, const float *biases, int64_t filters, float *out) {
-  int64_t plane = (int64_t)problem->out_height * problem->out_width, lanes = product->lanes;
+  int64_t plane = gconv_layer_out_plane(problem), lanes = product->lanes;
   const gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
   filters = gconv_clamp(filters, 0, lanes);
   for (int64_t i = 0; i < pixels; i += lanes)
@@ -57,7 +57,7 @@ void gconv_product_finish(const gconv_product *product, const gconv_layer_proble
 
 void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer_problem *problem, const float *sums, int V,
                                  int64_t rows, int64_t columns, const float *biases, int64_t first, float *out) {
-  const int64_t lanes = product->lanes, block = (int64_t)problem->out_height * problem->out_width * GCONV_BLOCK;
+  const int64_t lanes = product->lanes, block = gconv_layer_out_plane(problem) * GCONV_BLOCK;
   const int64_t width = V * lanes, end = gconv_round_up((size_t)(first + width), GCONV_BLOCK), pitch = problem->out_width;
   gconv_layer_bounds bounds = gconv_layer_bounds_of(problem);
   if (columns == pitch) { /* rows are neighbours */

@@ -23,7 +23,7 @@ gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32
   stage.step = 1;
   stage.pitch = stage.in_place ? problem->width : (int64_t)problem->out_width + stage.reach_x;
   stage.phase = stage.in_place ? 0 : stage.pitch * ((int64_t)rows + stage.reach_y);
-  stage.channel = stage.in_place ? (int64_t)problem->height * problem->width : stage.phase * stage.phases_y * stage.phases_x;
+  stage.channel = stage.in_place ? gconv_layer_in_plane(problem) : stage.phase * stage.phases_y * stage.phases_x;
   return stage;
 }
 
@@ -37,7 +37,7 @@ gconv_layer_stage gconv_layer_stage_of_any_step(const gconv_layer_problem *probl
   return (gconv_layer_stage){.phases_y = 1,
                              .phases_x = 1,
                              .pitch = (int64_t)problem->width * problem->stride_y,
-                             .channel = (int64_t)problem->height * problem->width,
+                             .channel = gconv_layer_in_plane(problem),
                              .step = problem->stride_x,
                              .in_place = true};
 }
@@ -160,7 +160,7 @@ const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_
   if (stage->in_place)
     return in + first * stage->pitch;
   const bool together = splits(stage, problem);
-  for (int64_t c = 0; c < channels; c++, in += (int64_t)problem->height * problem->width)
+  for (int64_t c = 0; c < channels; c++, in += gconv_layer_in_plane(problem))
     for (int32_t a = 0; a < stage->phases_y; a++) {
       float *phase = to + c * stage->channel + (int64_t)a * stage->phases_x * stage->phase;
       if (together)
@@ -256,8 +256,8 @@ float gconv_layer_sum(const gconv_layer_problem *problem, const float *in, const
         const bool inside = y >= 0 && y < problem->height && x >= 0 && x < problem->width;
         const int64_t pixel = y * problem->width + x;
         const int64_t at = problem->in_blocks
-                               ? (c / GCONV_BLOCK * gconv_layer_plane(problem) + pixel) * GCONV_BLOCK + c % GCONV_BLOCK
-                               : c * gconv_layer_plane(problem) + pixel;
+                               ? (c / GCONV_BLOCK * gconv_layer_in_plane(problem) + pixel) * GCONV_BLOCK + c % GCONV_BLOCK
+                               : c * gconv_layer_in_plane(problem) + pixel;
         sum = fmaf(*weights, inside ? in[at] : 0, sum);
       }
   return sum;

@@ -22,7 +22,7 @@ gconv_block_stage gconv_block_stage_of(const gconv_layer_problem *problem, int64
   }
   stage.step = (int64_t)problem->stride_x * GCONV_BLOCK;
   stage.pitch = problem->stride_y * stage.width * GCONV_BLOCK;
-  stage.block = stage.height * stage.width * GCONV_BLOCK;
+  stage.block = (stage.in_place ? gconv_layer_in_plane(problem) : stage.height * stage.width) * GCONV_BLOCK;
   return stage;
 }
 
@@ -42,7 +42,7 @@ void gconv_block_stage_offsets(const gconv_block_stage *stage, const gconv_layer
 const float *gconv_block_stage_fill(const gconv_block_stage *stage, const gconv_layer_problem *problem, const float *in,
                                     const gconv_block_window *w, float *to) {
   const int64_t begin = w->channel / GCONV_BLOCK, end = gconv_divide_up(w->channel + w->channels, GCONV_BLOCK);
-  in += begin * gconv_layer_plane(problem) * GCONV_BLOCK;
+  in += begin * gconv_layer_in_plane(problem) * GCONV_BLOCK;
   if (stage->in_place)
     return in + w->row * stage->pitch + w->column * stage->step;
   const int64_t top = w->row * problem->stride_y - problem->pad_top,
@@ -58,7 +58,7 @@ const float *gconv_block_stage_fill(const gconv_block_stage *stage, const gconv_
       memset(row, 0, (size_t)(first * GCONV_BLOCK) * sizeof *row);
       if (inside)
         memcpy(row + first * GCONV_BLOCK,
-               in + ((b * problem->height + top + y) * problem->width + left + first) * GCONV_BLOCK,
+               in + (b * gconv_layer_in_plane(problem) + (top + y) * problem->width + left + first) * GCONV_BLOCK,
                (size_t)((last - first) * GCONV_BLOCK) * sizeof *row);
       memset(row + last * GCONV_BLOCK, 0, (size_t)((width - last) * GCONV_BLOCK) * sizeof *row);
     }

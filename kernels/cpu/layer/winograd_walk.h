@@ -145,13 +145,13 @@ static window window_of(const walk *w, const gconv_layer_problem *tiles) {
 /* Prefetches the task's samples of `count` channels, the first of which begins at `in`. */
 static void expect_samples(const walk *w, const gconv_layer_problem *tiles, const float *in, int64_t count) {
   const window it = window_of(w, tiles);
-  for (int64_t c = 0; c < count; c++, in += gconv_layer_plane(tiles))
+  for (int64_t c = 0; c < count; c++, in += gconv_layer_in_plane(tiles))
     prefetch_rows(in + it.top * tiles->width + it.left, it.bottom - it.top, tiles->width, it.right - it.left, 0);
 }
 
 /* Prefetches the task's outputs of filters first .. end - 1; `out` is the output of filter 0. */
 static void expect_outputs(const walk *w, float *out, int64_t first, int64_t end) {
-  const int64_t width = w->problem->out_width, plane = width * w->problem->out_height;
+  const int64_t width = w->problem->out_width, plane = gconv_layer_out_plane(w->problem);
   const int64_t rows = gconv_clamp(w->problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);
   for (int64_t f = first; f < end; f++)
     prefetch_rows(out + f * plane, rows, width, w->width, 1);
@@ -163,7 +163,7 @@ static void expect_outputs(const walk *w, float *out, int64_t first, int64_t end
  * end of its row. */
 static void make_points(walk *w, const gconv_layer_stage *stage, const gconv_layer_problem *tiles, const float *in) {
   void (*transform)(const float *, const int64_t *, int64_t, float *, int64_t) = OF_THIS_PROCESSOR(&transforms)->input;
-  int64_t offsets[POINTS], plane = (int64_t)tiles->height * tiles->width;
+  int64_t offsets[POINTS], plane = gconv_layer_in_plane(tiles);
   gconv_layer_stage_offsets(stage, tiles, offsets);
   for (int64_t c = 0; c < w->cut.channels; c += STAGED_CHANNELS) {
     int64_t count = gconv_clamp(w->cut.channels - c, 0, STAGED_CHANNELS);
@@ -195,7 +195,7 @@ static void copy_patch(const gconv_layer_problem *problem, const float *in, int6
 static void make_block_points(walk *w, const float *in) {
   void (*transform)(const float *, const int64_t *, int64_t, float *, int64_t) = OF_THIS_PROCESSOR(&transforms)->input;
   const gconv_layer_problem *problem = w->problem;
-  const int64_t pitch = w->tiles * GCONV_BLOCK, plane = gconv_layer_plane(problem) * GCONV_BLOCK;
+  const int64_t pitch = w->tiles * GCONV_BLOCK, plane = gconv_layer_in_plane(problem) * GCONV_BLOCK;
   const int64_t blocks = gconv_divide_up(w->cut.channels, GCONV_BLOCK), first_column = w->first_column - problem->pad_left;
   int64_t there[POINTS], patch[POINTS];
   for (int i = 0; i < POINTS; i++) {
@@ -268,7 +268,7 @@ static void make_block_outputs(const walk *w, int V, int64_t k, int64_t own, con
   void (*transform)(const float *, int64_t, float *const *) = OF_THIS_PROCESSOR(&transforms)->output;
   const gconv_layer_problem *problem = w->problem;
   const int64_t lanes = w->product->lanes, pitch = (int64_t)problem->out_width * GCONV_BLOCK;
-  const int64_t block = problem->out_height * pitch, count = w->width * GCONV_BLOCK;
+  const int64_t block = gconv_layer_out_plane(problem) * GCONV_BLOCK, count = w->width * GCONV_BLOCK;
   const int64_t rows = gconv_clamp(problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);
   const float *from = w->sums;
   for (int64_t i = 0; i < w->rows; i++)
@@ -303,7 +303,7 @@ static void make_block_outputs(const walk *w, int V, int64_t k, int64_t own, con
  * `out` with the task's first pixel. */
 static void make_block(const walk *w, const float *weights, int V, int64_t k, const float *biases, int64_t filters,
                        float *out) {
-  const int64_t lanes = w->product->lanes, plane = (int64_t)w->problem->out_height * w->problem->out_width, offset = 0;
+  const int64_t lanes = w->product->lanes, plane = gconv_layer_out_plane(w->problem), offset = 0;
   const int64_t rows = gconv_clamp(w->problem->out_height - SIDE * w->first_row, 0, SIDE * w->rows);
   const int64_t there = gconv_clamp(filters, 0, V * lanes);
   const bool whole = w->width == w->problem->out_width; /* then rows are neighbours */
@@ -394,8 +394,8 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.tiles = w.rows * w.columns;
   w.width = gconv_clamp(problem->out_width - SIDE * column, 0, SIDE * w.columns);
   w.first_column = SIDE * column;
-  const int64_t plane = gconv_layer_plane(problem), image = image_group / problem->groups,
-                out_plane = (int64_t)problem->out_height * problem->out_width;
+  const int64_t plane = gconv_layer_in_plane(problem), image = image_group / problem->groups,
+                out_plane = gconv_layer_out_plane(problem);
   w.in =
       e->in + image * gconv_layer_image_floats(problem->channels, plane, problem->in_blocks) + group * c->channels * plane;
   w.first_filter = group * c->filters;
@@ -457,4 +457,5 @@ static const char *supports(const gconv_layer_problem *problem) {
       .bound_of_largest = true,                                                                                             \
       .prepared_floats = prepared_floats,                                                                                   \
       .prepare = prepare,                                                                                                   \
+      .row_step = SIDE,                                                                                                     \
   };

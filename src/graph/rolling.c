@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+#include "graph/rolling.h"
+#include "base/memory.h"
+#include "base/threads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  SLACK = 256,       /* floats behind a buffer: kernels may read beyond their last row */
+  BUFFERS = 2 << 20, /* floats of all buffers: 8 MiB, a part of an L3 cache */
+  LEAST_ROWS = 8,    /* of a band of the last stage */
+  MOST_ROWS = 64,
+  ROW_STEP = 4, /* tiles of winograd4 have so many rows */
+};
+
+static int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t round_down(int64_t v, int64_t step) { /* towards minus infinity */
+  return v - (v % step + step) % step;
+}
+
+/* Returns the floats of a row of the output of one channel or block; sets the number of these. */
+static int64_t out_row(const gconv_layer_problem *p, int64_t *planes) {
+  *planes = gconv_layer_image_floats(p->filters, 1, p->out_blocks) / (p->out_blocks ? GCONV_BLOCK : 1);
+  return p->out_width * (int64_t)(p->out_blocks ? GCONV_BLOCK : 1);
+}
+
+/* ---- Plans ---- */
+
+static bool follows(const gconv_layer_problem *p, const gconv_layer_problem *next) {
+  return next->channels == p->filters && next->height == p->out_height && next->width == p->out_width &&
+         next->in_blocks == p->out_blocks;
+}
+
+/* Sets rows, leads and buffers for bands of `rows` rows of the last stage. Returns the floats of all buffers. */
+static int64_t lay(gconv_rolling *r, int64_t rows) {
+  int64_t lead = 0, floats = 0;
+  r->first_band = 0;
+  for (size_t i = r->count; i-- > 0;) {
+    gconv_rolling_stage *s = &r->stages[i];
+    const gconv_layer_problem *p = &s->whole;
+    s->rows = rows;
+    s->lead = lead;
+    r->first_band = smaller(r->first_band, round_down(-lead, rows) / rows);
+    const int64_t first = lead * p->stride_y - p->pad_top; /* the row of the input that band 0 begins with */
+    const int64_t needed = (rows - 1) * p->stride_y + (int64_t)(p->rows - 1) * p->dilation_y + 1;
+    rows *= p->stride_y;
+    const int64_t step = i > 0 ? r->stages[i - 1].solver->choice.algorithm->row_step : 1;
+    lead = larger(first, first + needed - rows);
+    lead = round_down(lead + step - 1, step);
+    s->kept = i > 0 ? lead - first : 0;
+    s->in_rows = i > 0 ? s->kept + rows : needed;
+    s->in_row = p->width * (int64_t)(p->in_blocks ? GCONV_BLOCK : 1);
+    s->in_planes = gconv_layer_image_floats(p->channels, 1, p->in_blocks) / (p->in_blocks ? GCONV_BLOCK : 1);
+    floats += s->in_planes * s->in_row * s->in_rows;
+  }
+  return floats;
+}
+
+static int64_t out_height(const gconv_rolling *r) {
+  return r->stages[r->count - 1].whole.out_height;
+}
+
+/* Whether bands of so many rows of the last stage begin where all algorithms allow it. */
+static bool fits_steps(const gconv_rolling *r, int64_t rows) {
+  bool fits = true;
+  for (size_t i = r->count; i-- > 0; rows *= r->stages[i].whole.stride_y)
+    fits = fits && rows % r->stages[i].solver->choice.algorithm->row_step == 0;
+  return fits;
+}
+
+/* Chooses the rows of a band: buffers stay in the caches, and bands end where the output does, if possible. Returns 0 if
+ * they must, as a tail finds other tensors by the place of its outputs, and cannot. */
+static int64_t choose_rows(gconv_rolling *r) {
+  const int64_t height = out_height(r);
+  const gconv_layer_tail *tail = r->stages[r->count - 1].whole.tail;
+  int64_t most = LEAST_ROWS;
+  while (most < MOST_ROWS && lay(r, most + ROW_STEP) <= BUFFERS)
+    most += ROW_STEP;
+  for (int64_t rows = most; rows >= LEAST_ROWS && 2 * rows >= most; rows--)
+    if (height % rows == 0 && fits_steps(r, rows))
+      return rows;
+  return tail && !tail->clamps ? 0 : most;
+}
+
+/* Returns the problem of a band of a stage. */
+static gconv_layer_problem band_of(const gconv_rolling *r, size_t i) {
+  const gconv_rolling_stage *s = &r->stages[i];
+  gconv_layer_problem band = s->whole;
+  band.images = 1;
+  band.height = (int32_t)s->in_rows;
+  band.pad_top = 0;
+  band.out_height = (int32_t)s->rows;
+  band.in_plane = i > 0 ? 0 : gconv_layer_plane(&s->whole);
+  band.out_plane = (i + 1 < r->count ? r->stages[i + 1].in_rows : s->whole.out_height) * s->whole.out_width;
+  return band;
+}
+
+/* Returns how many stages, from the first one on, compute bands. */
+static size_t count_stages(const gconv_rolling *r) {
+  size_t i = 0;
+  for (; i < r->count; i++) {
+    const gconv_rolling_stage *s = &r->stages[i];
+    if (s->solver->choice.algorithm->row_step == 0 || s->whole.math != GCONV_MATH_FP32 ||
+        (i > 0 && !follows(&s[-1].whole, &s->whole)))
+      break;
+  }
+  return i;
+}
+
+/* Whether there is enough between the stages. */
+static bool is_worth(const gconv_rolling *r, int64_t least) {
+  int64_t maps = 0;
+  for (size_t i = 1; i < r->count; i++)
+    maps += r->stages[i].in_planes * r->stages[i].in_row * r->stages[i].whole.height;
+  return maps >= least && out_height(r) >= 4 * LEAST_ROWS;
+}
+
+static int64_t aligned(int64_t floats) {
+  return round_down(floats + GCONV_BLOCK - 1, GCONV_BLOCK);
+}
+
+/* Gives the solvers their bands, and the buffers their places. */
+static bool settle(gconv_rolling *r) {
+  gconv_layer_problem bands[GCONV_ROLLING_MOST];
+  int64_t floats = 0;
+  for (size_t i = 0; i < r->count; i++) {
+    bands[i] = band_of(r, i);
+    if (r->stages[i].solver->choice.algorithm->supports(&bands[i]))
+      return false;
+  }
+  for (size_t i = 0; i < r->count; i++) {
+    gconv_rolling_stage *s = &r->stages[i];
+    gconv_layer_choice *choice = &s->solver->choice;
+    choice->problem = bands[i];
+    choice->workspace_bytes = choice->algorithm->workspace_bytes ? choice->algorithm->workspace_bytes(&bands[i]) : 0;
+    r->seat_bytes = choice->workspace_bytes > r->seat_bytes ? choice->workspace_bytes : r->seat_bytes;
+    s->in_at = (size_t)floats;
+    floats += aligned(s->in_planes * s->in_row * s->in_rows + SLACK);
+  }
+  r->seat_bytes = (r->seat_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
+  const gconv_rolling_stage *last = &r->stages[r->count - 1];
+  r->bands = (out_height(r) + last->rows - 1) / last->rows;
+  r->last_at = out_height(r) % last->rows > 0 ? (size_t)floats : 0;
+  if (r->last_at > 0) {
+    int64_t planes;
+    const int64_t row = out_row(&last->whole, &planes);
+    floats += aligned(planes * row * last->rows + SLACK);
+  }
+  r->floats = (size_t)floats;
+  return true;
+}
+
+gconv_status gconv_rolling_make(gconv_solver *const *solvers, size_t count, int64_t least, gconv_rolling **rolling) {
+  gconv_rolling *r;
+  if (count < 2 || count > GCONV_ROLLING_MOST)
+    return GCONV_OK;
+  GCONV_NEW(r, 1, "no memory for a plan");
+  r->stages = calloc(count, sizeof *r->stages);
+  r->count = count;
+  for (size_t i = 0; i < count && r->stages; i++)
+    r->stages[i] = (gconv_rolling_stage){.solver = solvers[i], .whole = solvers[i]->choice.problem};
+  for (size_t i = 0; i < count && r->stages; i++)
+    r->stages[i].whole.images = 1;
+  if (!r->stages) {
+    gconv_rolling_free(r);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  }
+  r->count = count_stages(r);
+  while (r->count > 1 && lay(r, LEAST_ROWS) > BUFFERS)
+    r->count--;
+  const int64_t rows = r->count > 1 && is_worth(r, least) ? choose_rows(r) : 0;
+  if (rows > 0)
+    lay(r, rows);
+  if (rows > 0 && settle(r))
+    *rolling = r;
+  else
+    gconv_rolling_free(r);
+  return GCONV_OK;
+}
+
+void gconv_rolling_free(gconv_rolling *r) {
+  if (r)
+    free(r->stages);
+  free(r);
+}
+
+size_t gconv_rolling_bytes(const gconv_rolling *r, gconv_threads *threads) {
+  return r->floats * sizeof(float) + r->seat_bytes * (size_t)(threads ? gconv_threads_count(threads) : 1);
+}
+
+/* ---- Runs ---- */
+
+typedef struct image_run {
+  const gconv_rolling *rolling;
+  gconv_threads *threads;
+  float *memory;
+  uint8_t *workspace;
+  const float *in; /* of an image */
+  float *out;
+} image_run;
+
+/* Copies rows of all planes. Rows of `from` below 0 or from `height` on are 0. */
+typedef struct rows_job {
+  const float *from;
+  float *to;
+  int64_t from_plane, to_plane, row, first, count, height;
+} rows_job;
+
+static void copy_plane(void *context, size_t turn, int seat) {
+  const rows_job *j = context;
+  const float *from = j->from + (int64_t)turn * j->from_plane;
+  float *to = j->to + (int64_t)turn * j->to_plane;
+  const int64_t begin = larger(0, smaller(j->count, -j->first)),
+                end = larger(begin, smaller(j->count, j->height - j->first));
+  const size_t row = (size_t)j->row * sizeof *to;
+  memset(to, 0, (size_t)begin * row);
+  if (end > begin)
+    memmove(to + begin * j->row, from + (j->first + begin) * j->row, (size_t)(end - begin) * row);
+  memset(to + end * j->row, 0, (size_t)(j->count - end) * row);
+}
+
+/* Moves the rows of a buffer that the next band needs, too, to its begin. */
+static void keep_rows(const image_run *t, const gconv_rolling_stage *s) {
+  float *in = t->memory + s->in_at;
+  rows_job job = {in,      in,        s->in_rows * s->in_row, s->in_rows * s->in_row, s->in_row, s->in_rows - s->kept,
+                  s->kept, s->in_rows};
+  if (s->kept > 0)
+    gconv_threads_run_in_parts(t->threads, (size_t)s->in_planes, copy_plane, &job);
+}
+
+/* Returns the input of a band of the first stage; sets problem->in_plane. */
+static const float *find_input(const image_run *t, int64_t band, gconv_layer_problem *problem) {
+  const gconv_rolling_stage *s = t->rolling->stages;
+  const int64_t first = (band * s->rows + s->lead) * s->whole.stride_y - s->whole.pad_top;
+  if (first >= 0 && first + s->in_rows <= s->whole.height)
+    return t->in + first * s->in_row;
+  problem->in_plane = 0;
+  rows_job job = {t->in,      t->memory,      s->whole.height * s->in_row, s->in_rows * s->in_row, s->in_row, first,
+                  s->in_rows, s->whole.height};
+  gconv_threads_run(t->threads, (size_t)s->in_planes, copy_plane, &job);
+  return t->memory;
+}
+
+/* Sets rows of a new band that are outside of the map to 0. */
+static void clear_outside(const image_run *t, const gconv_rolling_stage *next, int64_t first, int64_t rows, int64_t height) {
+  const int64_t begin = larger(0, smaller(rows, -first)), end = larger(begin, smaller(rows, height - first));
+  for (int64_t i = 0; i < next->in_planes; i++) {
+    float *new_rows = t->memory + next->in_at + (i * next->in_rows + next->kept) * next->in_row;
+    memset(new_rows, 0, (size_t)(begin * next->in_row) * sizeof *new_rows);
+    memset(new_rows + end * next->in_row, 0, (size_t)((rows - end) * next->in_row) * sizeof *new_rows);
+  }
+}
+
+static gconv_status solve(const image_run *t, const gconv_rolling_stage *s, const gconv_layer_problem *problem,
+                          const float *in, float *out) {
+  return gconv_layer_execute_cpu(s->solver->choice.algorithm, problem, 1, s->solver->weights, in, out, t->threads,
+                                 t->workspace, t->rolling->seat_bytes);
+}
+
+/* Makes the last band of the output, of which some rows are outside. */
+static gconv_status make_last(const image_run *t, const gconv_rolling_stage *s, gconv_layer_problem problem, const float *in,
+                              int64_t first) {
+  int64_t planes;
+  const int64_t row = out_row(&s->whole, &planes);
+  float *out = t->memory + t->rolling->last_at;
+  problem.out_plane = 0;
+  GCONV_TRY(solve(t, s, &problem, in, out));
+  rows_job job = {out, t->out + first * row,        s->rows * row, s->whole.out_height * row, row,
+                  0,   s->whole.out_height - first, s->rows};
+  gconv_threads_run(t->threads, (size_t)planes, copy_plane, &job);
+  return GCONV_OK;
+}
+
+/* Makes a band of stage i. */
+static gconv_status make_band(const image_run *t, size_t i, int64_t band) {
+  const gconv_rolling *r = t->rolling;
+  const gconv_rolling_stage *s = &r->stages[i], *next = i + 1 < r->count ? s + 1 : NULL;
+  const int64_t first = band * s->rows + s->lead, height = s->whole.out_height;
+  gconv_layer_problem problem = s->solver->choice.problem;
+  if (next)
+    keep_rows(t, next);
+  if (first + s->rows > 0 && first < height) {
+    const float *in = i > 0 ? t->memory + s->in_at : find_input(t, band, &problem);
+    int64_t planes;
+    if (!next && first + s->rows > height)
+      return make_last(t, s, problem, in, first);
+    float *out = next ? t->memory + next->in_at + next->kept * next->in_row : t->out + first * out_row(&problem, &planes);
+    if (next && problem.tail)
+      ((gconv_layer_tail *)problem.tail)->out = out; /* it finds the channel of an output by its place */
+    GCONV_TRY(solve(t, s, &problem, in, out));
+  }
+  if (next && (first < 0 || first + s->rows > height))
+    clear_outside(t, next, first, s->rows, height);
+  return GCONV_OK;
+}
+
+gconv_status gconv_rolling_run(const gconv_rolling *r, int32_t images, const float *in, float *out, gconv_threads *threads,
+                               void *memory) {
+  const gconv_rolling_stage *first = &r->stages[0], *last = &r->stages[r->count - 1];
+  int64_t planes;
+  const int64_t row = out_row(&last->whole, &planes);
+  gconv_status status = GCONV_OK;
+  image_run t = {r, threads, memory, (uint8_t *)memory + r->floats * sizeof(float), in, out};
+  gconv_threads_stay_awake(threads, true);
+  for (int32_t n = 0; n < images && status == GCONV_OK; n++) {
+    memset(memory, 0, r->floats * sizeof(float));
+    for (int64_t band = r->first_band; band < r->bands; band++)
+      for (size_t i = 0; i < r->count && status == GCONV_OK; i++)
+        status = make_band(&t, i, band);
+    t.in += first->in_planes * first->whole.height * first->in_row;
+    t.out += planes * last->whole.out_height * row;
+  }
+  gconv_threads_stay_awake(threads, false);
+  return status;
+}
