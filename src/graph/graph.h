@@ -118,6 +118,7 @@ typedef struct gconv_graph_plan {
   size_t weight_bytes;        /* of convolutions, as algorithms take them */
   double estimate_ms;         /* of all convolutions */
   size_t folded, dead, fused; /* numbers of nodes that were folded, that no output needs, and that were fused with others */
+  bool opened;                /* on the CPU: the weights of convolutions are prepared, as far as they are constant */
   uint8_t *arena;             /* NULL until gconv_graph_plan_allocate(), and on a GPU */
   void *gpu;                  /* owned: its part on a GPU (gpu.h); NULL until gconv_graph_plan_allocate(), and on the CPU */
   void **owned;               /* the memory of results that were folded */

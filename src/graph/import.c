@@ -14,17 +14,21 @@
 static gconv_status digest(gconv_bank_file *file, const gconv_graph *graph, uint64_t *digest) {
   const uint8_t *bytes;
   size_t got;
-  *digest = GCONV_FNV1A_BASIS;
+  uint64_t seen[2] = {0}; /* the CRC-32 and the number of all bytes: FNV-1a of them takes a nanosecond for each */
   GCONV_TRY(gconv_source_rewind(&file->source, 0));
-  for (;;) {
+  for (;; seen[1] += got) {
     GCONV_TRY(gconv_source_next(&file->source, &bytes, &got));
     if (got == 0)
       break;
-    *digest = gconv_fnv1a(*digest, bytes, got);
+    seen[0] = gconv_crc32((uint32_t)seen[0], bytes, got);
   }
   for (size_t i = 0; i < graph->value_count; i++)
-    if (graph->values[i].external)
-      *digest = gconv_fnv1a(*digest, graph->values[i].tensor.data, gconv_tensor_bytes(&graph->values[i].tensor));
+    if (graph->values[i].external) {
+      got = gconv_tensor_bytes(&graph->values[i].tensor);
+      seen[0] = gconv_crc32((uint32_t)seen[0], graph->values[i].tensor.data, got);
+      seen[1] += got;
+    }
+  *digest = gconv_fnv1a(GCONV_FNV1A_BASIS, seen, sizeof seen);
   return GCONV_OK;
 }
 

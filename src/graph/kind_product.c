@@ -66,7 +66,7 @@ static gconv_status prepare(const gconv_node_work *work, const gconv_node_kind *
   gconv_product p;
   GCONV_TRY(find(work, &p));
   GCONV_TRY(gconv_allocate_workspace(gconv_product_panel_floats(&p) * sizeof(float), "a constant matrix", panels));
-  gconv_product_panels(&p, b->data, *panels);
+  gconv_product_panels(work, &p, b->data, *panels);
   return GCONV_OK;
 }
 

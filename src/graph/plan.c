@@ -4,6 +4,7 @@
 #include "base/control.h"
 #include "base/memory.h"
 #include "base/printable.h"
+#include "graph/conv.h"
 #include "graph/gpu.h"
 #include "graph/rolling.h"
 #include "kernels/cuda/graph/graph.h"
@@ -455,6 +456,14 @@ gconv_status gconv_graph_plan_run_step(const gconv_graph_plan *p, size_t number)
   return status == GCONV_OK ? GCONV_OK : gconv_graph_fail_node(p->graph, s->node, status);
 }
 
+/* Prepares the weights of a convolution. If it fails, it does so again when the step runs, with the reason. */
+static void open_step(void *context, size_t i, int seat) {
+  const gconv_graph_step *s = &((const gconv_graph_plan *)context)->steps[i];
+  const gconv_solver *solver = strcmp(s->node->kind->name, "Conv") == 0 ? s->work.prepared : NULL;
+  if (solver && solver->constant)
+    (void)gconv_conv_open(&s->work);
+}
+
 static gconv_status run_steps(const gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++) {
     GCONV_TRY(gconv_control_step("running a network", (double)i / (double)p->step_count));
@@ -466,6 +475,9 @@ static gconv_status run_steps(const gconv_graph_plan *p) {
 gconv_status gconv_graph_plan_run(gconv_graph_plan *p) {
   if (p->gpu)
     return gconv_graph_gpu_run_and_wait(p);
+  if (!p->opened)
+    gconv_threads_run(p->options.device->threads, p->step_count, open_step, p);
+  p->opened = true;
   gconv_threads_stay_awake(p->options.device->threads, true);
   const gconv_status status = run_steps(p);
   gconv_threads_stay_awake(p->options.device->threads, false);

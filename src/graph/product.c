@@ -85,13 +85,32 @@ size_t gconv_product_panel_floats(const gconv_product *p) {
   return (size_t)((p->n + GCONV_PRODUCT_PANEL - 1) / GCONV_PRODUCT_PANEL * GCONV_PRODUCT_PANEL * p->k);
 }
 
-void gconv_product_panels(const gconv_product *p, const float *b, float *panels) {
-  enum { LINE = 64 / sizeof(float) }; /* rows at a time: their part of a panel stays in the L1 cache */
-  for (int64_t n = 0; n < p->n; n += GCONV_PRODUCT_PANEL, panels += GCONV_PRODUCT_PANEL * p->k)
+typedef struct panels_job {
+  const gconv_product *p;
+  const float *b;
+  float *panels;
+} panels_job;
+
+static void make_panels(void *context, int64_t begin, int64_t end) {
+  enum { LINE = 64 / sizeof(float), AHEAD = 4 }; /* rows at a time: their part of a panel stays in the L1 cache */
+  const panels_job *j = context;
+  const gconv_product *p = j->p;
+  float *panels = j->panels + begin * GCONV_PRODUCT_PANEL * p->k;
+  for (int64_t n = begin * GCONV_PRODUCT_PANEL; n < end * GCONV_PRODUCT_PANEL; n += GCONV_PRODUCT_PANEL)
     for (int64_t first = 0; first < p->k; first += LINE)
-      for (int64_t i = 0; i < GCONV_PRODUCT_PANEL; i++)
+      for (int64_t i = 0; i < GCONV_PRODUCT_PANEL; i++) {
+        const float *from = j->b + (n + i < p->n ? n + i : 0) * p->b_column;
+        if (first + AHEAD * LINE < p->k) /* processors do not foresee so many rows */
+          __builtin_prefetch(from + (first + AHEAD * LINE) * p->b_row);
         for (int64_t k = first; k < first + LINE && k < p->k; k++)
-          panels[k * GCONV_PRODUCT_PANEL + i] = n + i < p->n ? b[k * p->b_row + (n + i) * p->b_column] : 0;
+          panels[(k + (n / GCONV_PRODUCT_PANEL - begin) * p->k) * GCONV_PRODUCT_PANEL + i] =
+              n + i < p->n ? from[k * p->b_row] : 0;
+      }
+}
+
+void gconv_product_panels(const gconv_node_work *work, const gconv_product *p, const float *b, float *panels) {
+  panels_job made = {p, b, panels};
+  gconv_node_share(work, (p->n + GCONV_PRODUCT_PANEL - 1) / GCONV_PRODUCT_PANEL, 1, make_panels, &made);
 }
 
 #define NAME(name) name##_f32

@@ -36,7 +36,7 @@ void gconv_product_run(const gconv_node_work *work, const gconv_product *product
  * GCONV_PRODUCT_PANEL], with 0 for columns that do not exist. */
 enum { GCONV_PRODUCT_PANEL = 64 };
 size_t gconv_product_panel_floats(const gconv_product *product);
-void gconv_product_panels(const gconv_product *product, const float *b, float *panels);
+void gconv_product_panels(const gconv_node_work *work, const gconv_product *product, const float *b, float *panels);
 
 /* Whether gconv_product_run() takes this type. */
 bool gconv_product_takes(gconv_tensor_type type);

@@ -99,6 +99,7 @@ static gconv_status make_step(gconv_network_plan *network, gconv_step *step, con
           layer->bank->channels, layer->bank->rows, layer->bank->columns,
           strcmp(wanted, "auto") != 0 ? "as asked for" : "the cheapest of", gconv_device_prices(network->base.device).unit);
   GCONV_NEW(step->solver, 1, "no memory for a network");
+  step->solver->constant = true;
   gconv_layer_choice *choice = &step->solver->choice;
   *choice = (gconv_layer_choice){
       .whole = step->whole, .problem = step->problem, .images = step->images, .chosen_for = step->chosen_for};
@@ -486,16 +487,33 @@ static gconv_status fill_network(gconv_network_plan *network, const gconv_networ
   return GCONV_OK;
 }
 
-/* Gives the solver of a layer its weights, rotated if the layer says so. */
+/* Gives the solver of a layer its weights, rotated if the layer says so, unless it has them. */
 static gconv_status prepare_weights(const gconv_layer *layer, gconv_solver *solver) {
   float *weights;
   GCONV_TRY(gconv_solver_open(solver, &weights));
+  if (!weights)
+    return GCONV_OK;
   gconv_layer_copy_weights(layer, weights);
   return gconv_solver_pack(solver);
 }
 
+typedef struct weights_job {
+  const gconv_network_plan *network;
+  const gconv_layer *layers;
+} weights_job;
+
+static void prepare_step(void *context, size_t i, int seat) {
+  const weights_job *job = context;
+  const gconv_step *step = &job->network->steps[i];
+  if (step->solver)
+    (void)prepare_weights(&job->layers[step->layer], step->solver); /* a failure comes again, with its reason */
+}
+
 /* Prepares what only executions need: weights and buffers. */
 static gconv_status prepare(gconv_network_plan *network, const gconv_network_operation *operation) {
+  weights_job job = {network, operation->layers};
+  if (network->base.device->type == &gconv_device_type_cpu)
+    gconv_threads_run(network->base.device->threads, network->count, prepare_step, &job);
   for (size_t i = 0; i < network->count; i++)
     if (network->steps[i].graph)
       GCONV_TRY(gconv_graph_step_allocate(&network->steps[i]));
