@@ -58,7 +58,7 @@ gconv_status gconv_graph_roll(gconv_graph_plan *p) {
     for (count = 0; i + count < p->step_count && count < GCONV_ROLLING_MOST; count++)
       if (!(solvers[count] = stage_of(&first[count])) || (count > 0 && !joins(&first[count - 1], &first[count], takers)))
         break;
-    GCONV_TRY(gconv_rolling_make(solvers, count, GCONV_ROLLING_LEAST, &first->rolling));
+    GCONV_TRY(gconv_rolling_make(solvers, count, GCONV_ROLLING_LEAST, p->options.device->threads, &first->rolling));
     count = first->rolling ? first->rolling->count : 1;
     for (size_t k = 0; k < count; k++) {
       gconv_graph_step *s = &first[k];
@@ -67,7 +67,7 @@ gconv_status gconv_graph_roll(gconv_graph_plan *p) {
       if (s->work.fused.tail && k + 1 < count)
         s->work.fused.tail->plane = solvers[k]->choice.problem.out_plane;
       if (count > 1)
-        s->workspace_bytes = k == 0 ? gconv_rolling_bytes(first->rolling, p->options.device->threads) : 0;
+        s->workspace_bytes = k == 0 ? gconv_rolling_bytes(first->rolling) : 0;
     }
   }
   return GCONV_OK;

@@ -7,6 +7,9 @@
  * next one finds all rows that it needs; the last stage leads by none. Rows that the next band needs again are kept: no row
  * is computed twice. All bands of a stage are one problem, so that prepared weights fit all of them. Rows outside of a map
  * are padding of the next stage, and are set to 0.
+ *
+ * A thread makes a strip, some bands one after the other, by itself: no thread waits for another, and what it makes is in
+ * its own caches. At the begin of a strip, stages compute some rows that the strip above has, too.
  */
 #pragma once
 
@@ -23,6 +26,7 @@ typedef struct gconv_rolling_stage {
   gconv_solver *solver;      /* the caller's */
   gconv_layer_problem whole; /* of all rows of one image; solver->choice.problem is that of a band */
   int64_t rows, lead;        /* of bands of the output */
+  int64_t before;            /* bands before the first of a strip that the stage makes for the next stages */
   int64_t kept, in_rows;     /* rows of the input that the band before had, too; all rows of the buffer */
   int64_t in_row;            /* floats of a row of the input, of one channel or block */
   int64_t in_planes;         /* channels or blocks of the input */
@@ -32,20 +36,23 @@ typedef struct gconv_rolling_stage {
 typedef struct gconv_rolling {
   size_t count;
   gconv_rolling_stage *stages; /* owned */
-  int64_t first_band, bands;   /* band `first_band` is the first of the first stage, below 0; the last one is bands - 1 */
-  size_t last_at;              /* floats before the last band of the output, if its rows are not all inside; else 0 */
-  size_t floats;               /* of a run, without the workspaces of threads */
-  size_t seat_bytes;           /* of the workspace of a thread */
+  int64_t bands, strips;
+  int32_t threads;
+  size_t last_at;         /* floats before the last band of the output, if its rows are not all inside; else 0 */
+  size_t floats;          /* of the buffers of a thread */
+  size_t workspace_bytes; /* of a thread */
 } gconv_rolling;
 
 /* Lets the problems of `count` solvers, whose algorithms are chosen and whose weights are not prepared yet, roll: the output
- * of one is the input of the next. As many of them do as have room in the caches: (*rolling)->count. *rolling stays NULL,
- * and nothing changes, if an algorithm cannot, or if the maps between the stages have fewer than `least` floats. */
-gconv_status gconv_rolling_make(gconv_solver *const *solvers, size_t count, int64_t least, gconv_rolling **rolling);
+ * of one is the input of the next. As many of them do as have room in the caches: (*rolling)->count. `threads` may be NULL.
+ * *rolling stays NULL, and nothing changes, if an algorithm cannot, or if the maps between the stages have fewer than
+ * `least` floats. */
+gconv_status gconv_rolling_make(gconv_solver *const *solvers, size_t count, int64_t least, gconv_threads *threads,
+                                gconv_rolling **rolling);
 void gconv_rolling_free(gconv_rolling *rolling);
 
-/* Returns the bytes of memory of a run, with a workspace for each thread. */
-size_t gconv_rolling_bytes(const gconv_rolling *rolling, gconv_threads *threads);
+/* Returns the bytes of memory of a run. */
+size_t gconv_rolling_bytes(const gconv_rolling *rolling);
 
 /* Runs all stages on images one after the other. `memory` is aligned to 64 bytes. */
 gconv_status gconv_rolling_run(const gconv_rolling *rolling, int32_t images, const float *in, float *out,

@@ -227,7 +227,8 @@ static gconv_status roll_steps(gconv_network_plan *network) {
     }
     gconv_step *first = step - count;
     for (size_t done = 0, made; done < count; done += made) {
-      GCONV_TRY(gconv_rolling_make(solvers + done, count - done, GCONV_ROLLING_LEAST, &first[done].rolling));
+      GCONV_TRY(gconv_rolling_make(solvers + done, count - done, GCONV_ROLLING_LEAST, network->base.device->threads,
+                                   &first[done].rolling));
       made = first[done].rolling ? first[done].rolling->count : 1;
       for (size_t k = 0; k + 1 < made; k++)
         first[done + k].inner = true;

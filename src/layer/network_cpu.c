@@ -55,7 +55,7 @@ static gconv_status fill_run(cpu_run *run) {
     i += rolling ? rolling->count - 1 : 0;
     size_t count = is_last(network, i) ? 0 : gconv_step_out_floats(&network->steps[i]) * (size_t)step->images;
     floats[turn] = count > floats[turn] ? count : floats[turn];
-    const size_t room = rolling        ? gconv_rolling_bytes(rolling, network->base.device->threads)
+    const size_t room = rolling        ? gconv_rolling_bytes(rolling)
                         : step->solver ? gconv_solver_workspace(step->solver, &work)
                                        : 0;
     bytes = room > bytes ? room : bytes;
@@ -63,7 +63,7 @@ static gconv_status fill_run(cpu_run *run) {
   GCONV_TRY(allocate_floats(floats[0], "what lies between layers", &run->middle[0]));
   GCONV_TRY(allocate_floats(floats[1], "what lies between layers", &run->middle[1]));
   void *workspace = NULL;
-  GCONV_TRY(gconv_allocate(bytes, "the workspace", &workspace));
+  GCONV_TRY(gconv_allocate_workspace(bytes, "the workspace", &workspace));
   run->workspace = workspace;
   run->held_bytes = gconv_held_bytes(run) + gconv_held_bytes(workspace) + gconv_held_bytes(run->middle[0]) +
                     gconv_held_bytes(run->middle[1]);

@@ -421,7 +421,7 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     bool is_maps = network->combine == GCONV_COMBINE_NONE && i + 1 == network->count;
     double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
     between[i % 2] = fmax(between[i % 2], is_maps || network->steps[i].inner ? 0 : bytes);
-    need->fixed += network->steps[i].rolling ? 4.0 * (double)network->steps[i].rolling->floats : 0;
+    need->fixed += network->steps[i].rolling ? (double)gconv_rolling_bytes(network->steps[i].rolling) : 0;
     widest = fmax(widest, is_maps && network->steps[i].graph ? 0 : bytes); /* a graph has its results in its own memory */
     need->verify = fmax(need->verify, 4 * (before + bytes) + 4 * input_bytes);
     before = bytes;

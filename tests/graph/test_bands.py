@@ -8,7 +8,7 @@ from helper import CommandTest
 from test_onnx_cases import conv
 
 LOT = np.random.default_rng(8)
-HEIGHT, WIDTH = 210, 181  # bands must end with the image where a tensor is added
+HEIGHT, WIDTH = 420, 91  # bands must end with the image where a tensor is added
 
 
 def weights(filters, channels, taps):
@@ -37,7 +37,7 @@ def expected(x, stride, adds):
 class Bands(CommandTest):
     def check(self, name, x, wanted, *words):
         np.save(self.folder / "x.npy", x)
-        told = self.gconv("x.npy", "-f", name, *words, "-o", "y.npy", "--explain")
+        told = self.gconv("x.npy", "-f", name, *words, "-o", "y.npy", "--explain", "--threads", 2)
         self.assertRegex(told.stdout + told.stderr, "bands of rows")
         np.testing.assert_allclose(np.load(self.folder / "y.npy"), wanted, atol=2e-5)
         self.gconv("x.npy", "-f", name, *words, "-o", "z.npy", "--threads", 3)

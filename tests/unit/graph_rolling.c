@@ -120,7 +120,7 @@ static float *run_apart(const chain *c, const gconv_solver *solvers, const float
 static float *run_rolling(const chain *c, const gconv_rolling *rolling, const float *in) {
   void *memory = NULL;
   float *out = map_of(&c->problems[c->count - 1]);
-  const size_t bytes = gconv_rolling_bytes(rolling, device->threads);
+  const size_t bytes = gconv_rolling_bytes(rolling);
   assert_int_equal(gconv_allocate(bytes, "the bands", &memory), GCONV_OK);
   memset(memory, 0xff, bytes); /* NaN */
   assert_int_equal(gconv_rolling_run(rolling, c->images, in, out, device->threads, memory), GCONV_OK);
@@ -140,7 +140,7 @@ static bool try_chain(const chain *c) {
   }
   const bool can = choose(c, apart) && choose(c, together);
   if (can)
-    assert_int_equal(gconv_rolling_make(list, (size_t)c->count, 0, &rolling), GCONV_OK);
+    assert_int_equal(gconv_rolling_make(list, (size_t)c->count, 0, device->threads, &rolling), GCONV_OK);
   const bool all = rolling && rolling->count == (size_t)c->count;
   if (all) {
     const gconv_layer_problem *first = &c->problems[0], *last = &c->problems[c->count - 1];

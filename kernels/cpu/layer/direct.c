@@ -32,7 +32,6 @@ enum {
   STAGED_FLOATS = 1 << 17, /* 512 KiB: half of an L2 cache */
   CACHE_LINE = 16,         /* floats */
   WINDOW_FLOATS = 4 << 10, /* floats of the input that a run of tiles reads: 16 KiB */
-  LEAST_TASKS = 8,         /* the fewest tasks of problems that are large enough */
   LEAST_PIXELS = 192,      /* outputs of a task's band, if the image has more */
   REFERENCE_FILTERS = 4,   /* filters of the reference CPU's largest tile */
   REFERENCE_VECTORS = 3,   /* vectors of this tile */
@@ -92,14 +91,14 @@ static cut cut_of(const gconv_layer_problem *problem) {
   int64_t staged_row = (int64_t)problem->channels / problem->groups * stage.phases_y * stage.phases_x * stage.pitch;
   int64_t fitting = stage.in_place ? problem->out_height : STAGED_FLOATS / staged_row - stage.reach_y;
   int64_t most = gconv_clamp(fitting, (int64_t)stage.reach_y + 1, problem->out_height);
-  int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
+  int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(gconv_layer_least_tasks(problem), others));
   int64_t rows = gconv_clamp(wanted, gconv_divide_up(LEAST_PIXELS, stage.pitch), most);
   cut c;
   c.bands = (int32_t)gconv_divide_up(problem->out_height, gconv_clamp(rows, 1, problem->out_height));
   c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
   c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
   gconv_blocks b = blocks_of_group(problem);
-  c.part_blocks = (int32_t)gconv_divide_up(b.count, gconv_divide_up(LEAST_TASKS, others * c.bands));
+  c.part_blocks = (int32_t)gconv_divide_up(b.count, gconv_divide_up(gconv_layer_least_tasks(problem), others * c.bands));
   c.parts = (int32_t)gconv_divide_up(b.count, c.part_blocks);
   return c;
 }
@@ -267,7 +266,9 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double vector = GCONV_REFERENCE_LANES;
   gconv_blocks b = gconv_blocks_of(problem->filters / problem->groups, REFERENCE_FILTERS);
-  cut c = cut_of(problem);
+  gconv_layer_problem any_threads = *problem; /* choices do not depend on the number of threads */
+  any_threads.threads = 0;
+  cut c = cut_of(&any_threads);
   gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
   double F = (double)problem->filters / problem->groups / b.count;
   double V = fmin(REFERENCE_VECTORS, ceil((double)stage.pitch * c.band_rows / vector));

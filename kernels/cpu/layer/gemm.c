@@ -151,7 +151,7 @@ static cut cut_of(const gconv_layer_problem *problem) {
     cut_windows(problem, &c);
   others *= c.pieces;
   int64_t width = c.piece;
-  int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
+  int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(gconv_layer_least_tasks(problem), others));
   int64_t most = gconv_clamp(SUMS_FLOATS / (block_filters * width), 1, problem->out_height);
   if (problem->in_blocks && !gconv_block_stage_of(problem, 1, 1).in_place)
     most = gconv_clamp(WINDOW_FLOATS / (c.channels * width * window_strides(problem)), 1, most);
@@ -163,7 +163,8 @@ static cut cut_of(const gconv_layer_problem *problem) {
   others *= c.bands;
   int64_t blocks = gconv_divide_up(vectors, VECTORS);
   int64_t fitting = gconv_clamp(SUMS_FLOATS / (block_filters * width * c.band_rows), 1, blocks);
-  int64_t part = VECTORS * gconv_clamp(gconv_divide_up(blocks, gconv_divide_up(LEAST_TASKS, others)), 1, fitting);
+  int64_t part =
+      VECTORS * gconv_clamp(gconv_divide_up(blocks, gconv_divide_up(gconv_layer_least_tasks(problem), others)), 1, fitting);
   gconv_cake filters = {vectors, part, 1, gconv_clamp(VECTORS * fitting, 1, vectors), others, 1.2};
   c.part = (int32_t)gconv_even_size(&filters, problem->threads);
   c.parts = (int32_t)gconv_divide_up(vectors, c.part);

@@ -162,6 +162,11 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
 void gconv_layer_finish(const gconv_layer_problem *problem, const float *sums, int64_t pitch, const float *biases,
                         int64_t count, int64_t rows, float *out);
 
+/* Returns the fewest tasks of problems that are large enough: a problem for one thread is cut for the caches alone. */
+static inline int64_t gconv_layer_least_tasks(const gconv_layer_problem *problem) {
+  return problem->threads == 1 ? 1 : 8;
+}
+
 /* For cost(): floats of a vector of the reference CPU (tile.h), which has AVX2. */
 enum { GCONV_REFERENCE_LANES = 8 };
 

@@ -23,9 +23,8 @@ enum {
   BAND_FLOATS = 256 << 10, /* floats of points and sums of a band: 512 KiB */
   LEAST_TILES = 28,        /* the fewest tiles of a band, if the image has so many: each filter is used as often */
   PIECE = 16,              /* the tiles of a piece are a multiple of this */
-  LEAST_TASKS = 8,
-  PART_BLOCKS = 2,     /* blocks of a task, at least: points are made again for each part of the filters */
-  STAGED_CHANNELS = 8, /* channels that are staged at a time */
+  PART_BLOCKS = 2,         /* blocks of a task, at least: points are made again for each part of the filters */
+  STAGED_CHANNELS = 8,     /* channels that are staged at a time */
   EXPECTED = GCONV_PRODUCT_LANES * VECTORS / POINTS + 1, /* filters whose outputs are prefetched while a point is made */
 };
 
@@ -54,7 +53,7 @@ static cut cut_for(const gconv_layer_problem *problem, int lanes) {
   c.bands = gconv_divide_up(c.tiles_y, rows);
   c.band_rows = gconv_divide_up(c.tiles_y, c.bands);
   c.bands = gconv_divide_up(c.tiles_y, c.band_rows);
-  int64_t part = gconv_divide_up(c.blocks, gconv_divide_up(LEAST_TASKS, others * c.bands * c.pieces));
+  int64_t part = gconv_divide_up(c.blocks, gconv_divide_up(gconv_layer_least_tasks(problem), others * c.bands * c.pieces));
   c.parts = gconv_divide_up(c.blocks, gconv_clamp(part, PART_BLOCKS, INT32_MAX));
   c.part_blocks = gconv_divide_up(c.blocks, c.parts);
   c.parts = gconv_divide_up(c.blocks, c.part_blocks);
@@ -422,7 +421,9 @@ static gconv_status execute(const gconv_layer_execution *e) {
  * L2 cache. */
 static double cost_of(const gconv_layer_problem *problem, const gconv_machine *machine, double point_ns) {
   const double lanes = GCONV_REFERENCE_LANES;
-  cut c = cut_for(problem, GCONV_REFERENCE_LANES);
+  gconv_layer_problem any_threads = *problem; /* choices do not depend on the number of threads */
+  any_threads.threads = 0;
+  cut c = cut_for(&any_threads, GCONV_REFERENCE_LANES);
   double tiles = (double)c.tiles_x * (double)c.tiles_y * problem->images * problem->groups;
   double filters = ceil((double)c.filters / lanes) * lanes;
   double multiplications = tiles * POINTS * (double)c.channels * filters / 0.9;
