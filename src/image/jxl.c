@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * JPEG XL by libjxl. Reading: 1 to 16 bits and floats, grey or RGB, with alpha, and the frames of animations as whole
- * canvases. All of the file is kept in memory. A first decoder goes through it for the header, the metadata and the number of frames,
- * without pixels; a second one decodes a frame at a time, on the reader's threads. Writing: without loss, all of the image
- * in memory.
+ * canvases. All of the file is kept in memory. A first decoder goes through it for the header, the metadata and the number
+ * of frames, without pixels; a second one decodes a frame at a time, on the reader's threads. Writing: without loss, all of
+ * the image in memory.
  */
 #include "base/library.h"
 #include "base/threads.h"
