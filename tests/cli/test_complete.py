@@ -37,7 +37,7 @@ class Complete(CommandTest):
         for words, values in {("--border", "re"): ["replicate", "reflect101"], ("--border=re",): ["--border=replicate", "--border=reflect101"],
                               ("--combine", "m"): ["magnitude", "max", "mosaic"], ("--depth", ""): ["8", "16", "float", "int16", "float16"],
                               ("--timings=",): ["--timings=table", "--timings=json"], ("-d", "cuda"): ["cuda", "cuda:all"],
-                              ("--format", "j"): ["jpeg"], ("--activation", "le"): ["leaky"], ("--layout", ""): ["nchw", "nhwc"],
+                              ("--format", "j"): ["jpeg", "jxl"], ("--activation", "le"): ["leaky"], ("--layout", ""): ["nchw", "nhwc"],
                               ("--range", "s"): ["signed"], ("--filter-format", "sa"): ["safetensors"], ("--decode", "g"): ["gpu"],
                               ("bank", ""): ["info", "show", "convert"], ("bank", "show", "--scale", ""): ["each", "all"],
                               ("bench", "--figure", "l"): ["large-2048", "large-1024"], ("bench", "--sweep", ""): ["block", "grid"],

@@ -38,7 +38,7 @@ class Threads(unittest.TestCase):
 
     def test_other_threads_run_meanwhile(self):
         image = np.zeros((2000, 2000), np.float32)
-        kernel = np.random.default_rng(2).normal(size=(15, 15)).astype(np.float32)
+        kernel = np.random.default_rng(2).normal(size=(45, 45)).astype(np.float32)
         gconv.set_threads(1)
         self.addCleanup(gconv.set_threads, 0)
         ticks, done = [0], threading.Event()
