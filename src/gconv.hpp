@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gconv for C++17: objects that free themselves, and failures as exceptions. A thin layer over gconv.h and gconv_embed.h,
- * whose rules hold here; get() of each object yields what their functions take.
+ * whose rules hold here; get() of each object yields the pointer that the C functions take.
  *
  *     gconv::device cpu("cpu");
  *     gconv::image photo = gconv::image::read("photo.jpg");
@@ -41,7 +41,7 @@ inline void check(gconv_status status) {
     throw error(status);
 }
 
-/* The name of a format, such as "png", as options of writing take it. */
+/* The format of a name, such as "png", for gconv_write_options. */
 inline const gconv_format_info *format(const char *name) {
   const gconv_format_info *found = gconv_format_by_name(name);
   if (!found)
@@ -49,7 +49,7 @@ inline const gconv_format_info *format(const char *name) {
   return found;
 }
 
-/* Bytes that gconv has made. They can be moved, not copied, and serve again for other pictures. */
+/* The bytes of an encoded picture. Can be moved, not copied, and reused for other pictures. */
 class bytes {
 public:
   bytes() = default;
@@ -143,7 +143,7 @@ private:
   gconv_image image_{};
 };
 
-/* Filters, of whatever gconv_filters_read() understands. */
+/* The filters that gconv_filters_read() makes of a spec. */
 class filters {
 public:
   explicit filters(const std::string &spec, const char *syntax = nullptr) {
@@ -176,7 +176,7 @@ struct freed {
 
 class operation {
 public:
-  /* Takes over an operation of C, such as one of gconv_operation_network(). */
+  /* Owns an operation that a C function made, such as gconv_operation_network(). */
   explicit operation(gconv_operation *made) noexcept : it_(made) {}
   explicit operation(const filters &all, const gconv_options &options = gconv_options_default()) {
     gconv_operation *made = nullptr;
@@ -230,7 +230,7 @@ public:
   /* All outputs. */
   std::vector<image> all(const image &in) const {
     std::vector<gconv_image> made(gconv_plan_outputs(it_.get()));
-    std::vector<image> outputs(made.size()); /* before there is anything that a failure would leak */
+    std::vector<image> outputs(made.size()); /* allocated before execution: afterwards, an exception would leak */
     check(gconv_plan_execute(it_.get(), in.get(), made.data(), made.size(), nullptr));
     for (std::size_t i = 0; i < made.size(); i++)
       *outputs[i].get() = made[i];
@@ -250,8 +250,8 @@ private:
   std::unique_ptr<gconv_plan, freed> it_;
 };
 
-/* As long as it lives, calls of this thread can be stopped, and are watched: control stop(deadline), or with a function that
- * is told what and how much is done, and returns false to stop. Stopped calls throw an error with GCONV_STOPPED. */
+/* As long as the object lives, calls of this thread stop at the deadline, or when the function returns false; the function
+ * gets what is being done, and how much of it. Stopped calls throw an error with GCONV_STOPPED. */
 class control {
 public:
   using clock = std::chrono::steady_clock;
@@ -278,9 +278,9 @@ private:
     if (progress_)
       control_.progress = tell;
     control_.user = this;
-    control_.outer = before_ = gconv_control_use(&control_); /* controls within each other hold together */
+    control_.outer = before_ = gconv_control_use(&control_); /* nested controls all count */
   }
-  /* An exception cannot go through the library: it stops the call. */
+  /* An exception must not pass through C code: it stops the call. */
   static bool tell(const char *what, double done, void *user) noexcept {
     try {
       return static_cast<control *>(user)->progress_(what, done);

@@ -5,15 +5,15 @@
  *     gconv_features_resolve()     the features that a text means: "gaussian 1 2 4, log 1 2"
  *     gconv_operation_features()   an image becomes its features: a channel each
  *     gconv_operation_pixels()     an image becomes a map of classes: features, then a network
- *     gconv_network_run()          arrays of any shape become those that a model makes of them
+ *     gconv_network_run()          runs a model on arrays of any shape
  *
  *     gconv_dataset_open()         cases, as gconv_learn.h has them
- *     gconv_svm_train()            a model of them; gconv_svm_validate() tells how good one will be
+ *     gconv_svm_train()            trains a model on the cases; gconv_svm_validate() estimates how good it will be
  *     gconv_svm_write(), gconv_svm_read()    the text of LIBSVM's models
  *     gconv_svm_predict()          classes, values and probabilities of rows of numbers
  *     gconv_operation_svm()        an image becomes a map of classes: features, then a model of pixels
  *
- * The rules of gconv.h hold here: functions return a status, and leave a text that gconv_last_error() returns.
+ * The rules of gconv.h hold here.
  */
 #ifndef GCONV_CLASSIFY_H
 #define GCONV_CLASSIFY_H
@@ -24,21 +24,21 @@ GCONV_API_BEGIN
 
 /* ---- Features of pixels -------------------------------------------------------------------------------------------- */
 
-/* A kind of feature, or a set of them that has a name. */
+/* A kind of feature, or a named set of features. */
 typedef struct gconv_feature_info {
   const char *name; /* "gaussian" */
-  const char *list; /* for a set: what it stands for, "gaussian 1 2, log 1"; NULL: a kind */
+  const char *list; /* for a set: the list that it stands for, "gaussian 1 2, log 1"; NULL for a kind */
   const char *help; /* one line */
-  int outputs;      /* channels for each sigma and each channel of the image; of a set, in all */
+  int outputs;      /* for a kind: channels for each sigma and each channel of the image; for a set: channels in all */
 } gconv_feature_info;
 
 /* The kinds, then the sets, each in a fixed order; NULL past the end. Static storage. */
 const gconv_feature_info *gconv_feature_at(size_t index);
 
 /* Reads a list of features: kinds with commas between, each with the sigmas at which it is computed, in pixels, such as
- * "gaussian 1 2 4, log 1 2"; names of sets may stand among them. *list becomes the same list with all sets written out, for
- * free(), and *count the number of features of each channel of an image. Either may be NULL. docs/pixels.md has the
- * formulas. GCONV_BAD_ARGUMENT tells the word that is wrong. */
+ * "gaussian 1 2 4, log 1 2"; names of sets may stand among them. *list becomes the same list with all sets written out (the
+ * caller frees it by free()), and *count the number of features of each channel of an image. Either may be NULL.
+ * docs/pixels.md has the formulas. GCONV_BAD_ARGUMENT names the word that is wrong. */
 gconv_status gconv_features_resolve(const char *text, char **list, int32_t *count);
 
 /* An image becomes its features: planar f32, with a channel for each feature; the features of the first channel of the image
@@ -47,29 +47,29 @@ gconv_status gconv_features_resolve(const char *text, char **list, int32_t *coun
  * number of threads and any rows at a time. In a chain, only some rows of them are in memory at a time. */
 gconv_status gconv_operation_features(const char *features, int32_t channels, gconv_operation **operation);
 
-/* Has plans of an operation of gconv_operation_features() warn of pictures that are far from the pictures that a model
- * learned, or have other channels. `notes` are the model's; without means and deviations, nothing is known. Before plans are
- * made. */
+/* Makes plans of an operation of gconv_operation_features() warn of pictures that differ much from the pictures that a model
+ * was trained on, or have other channels. `notes` are the model's; if they have no means and deviations, there is no
+ * warning. Call it before plans are made. */
 gconv_status gconv_features_expect(gconv_operation *operation, const gconv_column_notes *notes);
 
 /* ---- Classes of pixels --------------------------------------------------------------------------------------------- */
 
-/* Reads a mask or a map of classes as gconv_image_read() does: one image with one whole number a pixel, perhaps with alpha,
- * which becomes u8 or u16. Arrays may have any type of whole numbers, bools (True is 1), or floats that are whole numbers.
- * GCONV_BAD_FILE for other images, for numbers outside of 0 .. 65535, and for files of a format that changes samples (JPEG,
- * WebP with loss): near edges these hold numbers that nobody wrote. With options.palette, an image with a palette is its
- * numbers. options may be NULL. */
+/* Reads a mask or a map of classes as gconv_image_read() does: one image with one integer per pixel, perhaps with alpha. It
+ * becomes u8 or u16. Arrays may have any integer type, bools (True is 1), or floats whose values are integers.
+ * GCONV_BAD_FILE for other images, for numbers outside of 0 .. 65535, and for files of lossy formats (JPEG, WebP with loss),
+ * which have wrong numbers near edges. With options.palette, an image with a palette is read as its palette indices. options
+ * may be NULL. */
 gconv_status gconv_mask_read(const char *path, const gconv_read_options *options, gconv_image *mask);
 
-/* The number that each of `count` classes has in masks and maps: its name, if all names are whole numbers up to 65535,
- * as in networks and models that were trained on masks; else its place among the classes, from 1 on.
+/* The number that each of `count` classes has in masks and maps: its name, if the names of all classes are integers from 0
+ * to 65535, as in networks and models that were trained on masks; else its place among the classes, from 1 on.
  * GCONV_TOO_LARGE for more classes than there are numbers. */
 gconv_status gconv_class_values(const char *const *classes, size_t count, uint16_t *values);
 
 /* An image becomes what the network makes of the features that it names (gconv_network.features): a chain of
  * gconv_operation_features() and gconv_operation_of_network(), by rows, so that the features are never in memory as a whole.
- * Options as there; with GCONV_PRESENT_CLASSES, options->class_values NULL stands for gconv_class_values(). The
- * network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
+ * Options are those of gconv_operation_of_network(); with GCONV_PRESENT_CLASSES, options->class_values NULL stands for
+ * gconv_class_values(). The network must outlive the operation. GCONV_BAD_ARGUMENT for a network without features. */
 gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_network_options *options,
                                     gconv_operation **operation);
 
@@ -77,20 +77,21 @@ gconv_status gconv_operation_pixels(const gconv_network *network, const gconv_ne
 
 /* Runs a network that is a graph on arrays, as the model has them: of any number, type and shape, without scaling and tiles.
  *
- * inputs: each is one of network->inputs, by its name, or, if no name is given (NULL), by its place. All of them must be
- * there. outputs: each is one of network->outputs in the same way, but some may be left out. Their types, axes and shapes
- * are set, and so is `data`: memory for free(). Must be empty besides names. A failure leaves no data.
+ * inputs: each stands for one of network->inputs, by its name, or by its place if the name is NULL. All inputs must be
+ * given. outputs: each stands for one of network->outputs in the same way; some may be left out. Outputs must be empty
+ * besides their names. The call sets their types, axes, shapes and `data`, which the caller frees by free(). After a
+ * failure, no output has data.
  *
- * What was planned for these shapes is kept in the network for the next call, so `device`, a CPU, must be closed after the
- * network is freed. Any number of threads may call it at a time.
+ * The network keeps the plan for these shapes for the next call, so `device`, a CPU, must be closed after the network is
+ * freed. Any number of threads may call this function at a time.
  *
- * GCONV_BAD_ARGUMENT if an array is missing, or its type or shape is not what the model takes; GCONV_UNSUPPORTED if the
+ * GCONV_BAD_ARGUMENT if an array is missing, or has a type or shape that the model does not take; GCONV_UNSUPPORTED if the
  * network is a chain of layers, or the device a GPU. */
 gconv_status gconv_network_run(const gconv_network *network, gconv_device *device, const gconv_network_tensor *inputs,
                                size_t input_count, gconv_network_tensor *outputs, size_t output_count);
 
-/* A step of a plan for a graph: an input of the model, or a node that runs. Nodes that follow from constants, that no output
- * needs, or that are computed together with the node before them are no steps. */
+/* A step of a plan for a graph: an input of the model, or a node that runs. Three sorts of nodes are not steps: those that
+ * depend on constants only, those that no output needs, and those that are computed together with the node before them. */
 typedef struct gconv_node_info {
   const char *kind;   /* the operator, "Conv"; NULL: an input */
   const char *name;   /* printable, as are the next two */
@@ -104,8 +105,8 @@ typedef struct gconv_node_info {
   size_t input_count;
 } gconv_node_info;
 
-/* Step number `index` of a plan, in the order in which they run, inputs first. NULL past the end, and for plans that are of
- * no graph. Valid as long as the plan. */
+/* Step number `index` of a plan, in the order in which they run, inputs first. NULL past the end, and for plans of anything
+ * but a graph. Valid as long as the plan. */
 const gconv_node_info *gconv_plan_node(const gconv_plan *plan, size_t index);
 
 /* ---- Support vector machines --------------------------------------------------------------------------------------- */
@@ -126,7 +127,8 @@ typedef enum gconv_svm_kernel {
   GCONV_SVM_SIGMOID     /* tanh(gamma x y + coef0) */
 } gconv_svm_kernel;
 
-/* What is done to each column, so that all have one range over the cases that are trained. The model does the same. */
+/* How each column is scaled, so that all columns have one range over the training cases. The model scales its inputs in the
+ * same way. */
 typedef enum gconv_svm_scaling {
   GCONV_SVM_UNSCALED,
   GCONV_SVM_SCALE_SYMMETRIC, /* to -1 .. 1 */
@@ -134,11 +136,11 @@ typedef enum gconv_svm_scaling {
   GCONV_SVM_SCALE_STANDARD   /* to a mean of 0 and a standard deviation of 1 */
 } gconv_svm_scaling;
 
-/* How far training is. A machine is trained for each pair of classes, more for probabilities, and all again for each fold of
- * cross-validation. */
+/* How far training is. A machine is trained for each pair of classes; probabilities need further machines; each fold of
+ * cross-validation trains all of them again. */
 typedef struct gconv_svm_progress {
   size_t machines, done; /* in all, and complete */
-  double gap; /* by how much the machine at work misses the conditions of its optimum; NAN: none was measured yet */
+  double gap;            /* by how much the current machine violates the conditions of its optimum; NAN: not measured yet */
 } gconv_svm_progress;
 
 /* All may be 0, which means the defaults. */
@@ -150,11 +152,12 @@ typedef struct gconv_svm_options {
   double gamma;         /* above 0; 0: 1 / columns */
   double coef0;         /* constant term of the polynomial and the sigmoid */
   double cost;          /* C, above 0; 0: 1 */
-  double tube;          /* epsilon of the regression, the half width of the tube; 0: 0.1; negative: none */
-  double tolerance;     /* by how much the conditions of the optimum may be missed, above 0; 0: 0.001 */
+  double tube;          /* epsilon of the regression, the half width of the tube; 0 means 0.1; negative: a tube of width 0 */
+  double tolerance;     /* by how much the conditions of the optimum may be violated, above 0; 0: 0.001 */
   uint64_t cache_bytes; /* for rows of kernel values; 0: 200 MB. Results are the same for any */
-  bool no_shrinking;    /* cases that have settled stay in the problem. Results differ within the tolerance */
-  bool probabilities;   /* the model yields probabilities; of regression, the spread of errors */
+  bool no_shrinking;    /* no heuristic that takes cases whose variables stay at a bound out of the problem. Results differ
+                           within the tolerance */
+  bool probabilities;   /* the model yields probabilities; in regression, the scale of errors */
   uint64_t seed;        /* seed of the folds of cross-validation */
   const gconv_class_weight
       *weights; /* the cost of errors in a class is C times its weight; classes that are not named have 1 */
@@ -185,14 +188,15 @@ typedef struct gconv_svm_info {
   const gconv_column_notes *notes; /* about the columns of the table, or the features; count 0: nothing is known */
   double objective;                /* for training: the sum over pairs; NAN in a model that was read */
   size_t bounded_count;            /* for training: variables at C, over all pairs; 0 in a model that was read */
-  bool on_gpu; /* for training: a GPU did it; false where it had too little memory, and in a model that was read */
-  const size_t *class_vectors; /* [class_count]: vectors of each class, which follow each other; NULL of regression */
-  const double *coefficients;  /* as LIBSVM's sv_coef: [class_count - 1][vector_count]; of regression [1][vector_count] */
-  const double *rho;           /* [pair_count]; of regression [1]: taken off the sum over support vectors */
-  const size_t *support; /* [vector_count], for training: the number of each one's case; NULL in a model that was read */
+  bool on_gpu; /* for training: done by a GPU; false if the GPU had too little memory, and in a model that was read */
+  const size_t
+      *class_vectors; /* [class_count]: how many vectors each class has; they are in this order; NULL in regression */
+  const double *coefficients; /* LIBSVM's sv_coef: [class_count - 1][vector_count]; in regression [1][vector_count] */
+  const double *rho;          /* [pair_count]; in regression [1]: subtracted from the sum over support vectors */
+  const size_t *support; /* [vector_count], for training: the case of each support vector; NULL in a model that was read */
 } gconv_svm_info;
 
-/* How cases that a model was not trained on came out. */
+/* The quality of predictions for cases that the model was not trained on. */
 typedef struct gconv_svm_validation {
   size_t cases, right;
   double accuracy;    /* for classes: right / cases; else NAN */
@@ -202,14 +206,14 @@ typedef struct gconv_svm_validation {
   uint64_t reserved[4];
 } gconv_svm_validation;
 
-/* Trains on all cases of `data`: a table of classes, pixels, or, of regression, a table of one target a case. `options` may
- * be NULL. Results do not depend on the device or its threads. Where a GPU has too little memory, or does not know the
- * kernel (sigmoid), the CPU trains, with a warning in the former case. GCONV_BAD_ARGUMENT: there is one class, a class has
- * no case, or a number is not finite. */
+/* Trains on all cases of `data`: a table with classes, pixels, or, for regression, a table with one target per case.
+ * `options` may be NULL. Results do not depend on the device or its threads. If a GPU has too little memory, the CPU trains,
+ * with a warning. The CPU also trains with the sigmoid kernel. GCONV_BAD_ARGUMENT: there is one class, a class has no case,
+ * or a number is not finite. */
 gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
                              gconv_svm **model);
-/* Cross-validation: parts the cases into `folds` folds, of each class its share, and predicts each fold by a model of the
- * others. */
+/* Cross-validation: splits the cases into `folds` folds, stratified by class, and predicts each fold by a model that was
+ * trained on the other folds. */
 gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_dataset *data, size_t folds,
                                 gconv_device *device, gconv_svm_validation *result);
 
@@ -218,7 +222,7 @@ bool gconv_svm_is_one(const char *path);
 /* Reads a model of LIBSVM or of gconv. Models of nu-SVC and nu-SVR are read as C-SVC and epsilon-SVR, which predict the
  * same. GCONV_BAD_FILE names the line that is wrong; GCONV_UNSUPPORTED names a type or a kernel that gconv does not have. */
 gconv_status gconv_svm_read(const char *path, gconv_svm **model);
-/* Writes it whole or not at all, as text that LIBSVM reads. Numbers of 64 bits have 17 digits. */
+/* Writes the model whole or not at all, as text that LIBSVM reads. Float64 numbers have 17 digits. */
 gconv_status gconv_svm_write(const char *path, const gconv_svm *model);
 /* NULL is allowed. */
 void gconv_svm_free(gconv_svm *model);
@@ -226,26 +230,26 @@ void gconv_svm_free(gconv_svm *model);
 /* Valid as long as the model. */
 const gconv_svm_info *gconv_svm_get_info(const gconv_svm *model);
 
-/* Arrays of the caller for predictions of `count` rows, each of which may be NULL. */
+/* Arrays of the caller for predictions of `count` rows. Each array may be NULL. */
 typedef struct gconv_svm_results {
-  int32_t *classes;      /* [count]: numbers of classes; with probabilities, the most probable ones */
-  double *values;        /* [count][pair_count]: of the pairs (0, 1), (0, 2) ... (1, 2) ...: above 0 for the first class; of
-                            regression [count] */
-  double *probabilities; /* [count][class_count], of a model that yields them */
+  int32_t *classes; /* [count]: numbers of classes; with probabilities, the most probable ones */
+  double *values;   /* [count][pair_count]: decision values of the pairs (0, 1), (0, 2) ... (1, 2) ...: above 0 for the first
+                       class of the pair; for regression, [count] predicted numbers */
+  double *probabilities; /* [count][class_count], if the model yields them */
   uint64_t reserved[4];
 } gconv_svm_results;
 
-/* Applies the model to `count` rows of info->columns float32 numbers each, which stand one after the other, info->notes->
- * origins being taken off, and fills the arrays of `results`, which is not changed itself. GCONV_BAD_ARGUMENT names the
- * first number that is not finite. The result of a row does not depend on the other rows, or on threads. */
+/* Applies the model to `count` contiguous rows of info->columns float32 numbers each, from which info->notes->origins are
+ * already subtracted. Fills the arrays of `results`; the struct itself is not changed. GCONV_BAD_ARGUMENT names the first
+ * number that is not finite. The result of a row does not depend on the other rows, or on threads. */
 gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
                                const gconv_svm_results *results);
 
-/* An image becomes what a model that was trained on pixels (info->features) makes of its features, by rows, as
- * gconv_operation_pixels() does: a channel for each class, its probability if the model yields them, else 1 for the class
- * that has the most votes of the pairs and 0 for others. `options` (NULL: all 0) say how these become results; names of
- * algorithms, mean and std do not count. The model must outlive the operation. GCONV_BAD_ARGUMENT for a model without
- * features. */
+/* Makes an operation that computes the features of an image (info->features) and applies a model that was trained on pixels,
+ * by rows, as gconv_operation_pixels() does. The model yields a channel for each class: its probability if the model yields
+ * probabilities, else 1 for the class with the most votes of the pairs and 0 for all others. `options` (NULL: all 0) say how
+ * these channels become results; their names of algorithms, mean and std are ignored. The model must outlive the operation.
+ * GCONV_BAD_ARGUMENT for a model without features. */
 gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_options *options, gconv_operation **operation);
 
 GCONV_API_END

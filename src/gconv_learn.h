@@ -6,9 +6,9 @@
  *     gconv_network_make()         layers with random weights, from a text such as "dense 63 tanh, dense 26 softmax"
  *     gconv_trainer_create(), gconv_trainer_epoch() ...
  *     gconv_trainer_network()      the trained network
- *     gconv_network_write()        one file, that gconv applies as it does filters
+ *     gconv_network_write()        one file, which gconv can apply like filters
  *
- * The rules of gconv.h hold here: functions return a status, and leave a text that gconv_last_error() returns.
+ * The rules of gconv.h hold here.
  */
 #ifndef GCONV_LEARN_H
 #define GCONV_LEARN_H
@@ -19,8 +19,8 @@ GCONV_API_BEGIN
 
 /* ---- Networks ------------------------------------------------------------------------------------------------------ */
 
-/* What training makes small: a row of each loss, with its name. y are the outputs of a case, t its targets; of classes, t is
- * 1 for the right one, else 0. */
+/* What training minimises: a row for each loss, with its name. y are the outputs of a case, t its targets; for classes, t is
+ * 1 for the right class, else 0. */
 #define GCONV_EACH_LOSS(ROW)                                                                                                \
   ROW("sse", GCONV_LOSS_SSE)                     /* the sum of (y - t)^2 / 2 over all outputs of all cases */               \
   ROW("mse", GCONV_LOSS_MSE)                     /* the mean of (y - t)^2 over outputs and cases */                         \
@@ -34,16 +34,17 @@ typedef enum gconv_loss {
 } gconv_loss;
 
 /*
- * What a model keeps of the columns of the table that it was trained on, or of the features of pixels, so that a prediction
- * depends on its own row and the model alone. The arrays have `count` items each, or are NULL.
+ * What a model keeps about the columns of the table (or the features of pixels) that it was trained on. So a prediction
+ * depends only on its own row and the model. The arrays have `count` items each, or are NULL.
  */
 typedef struct gconv_column_notes {
   size_t count;       /* columns, without the column of targets; 0: nothing is known of them */
   char **names;       /* as the header has them, UTF-8; NULL: there was no header */
-  double *means;      /* over the cases of training; missing = "mean" puts these where numbers are missing */
+  double *means;      /* over the training cases; with missing = "mean", these replace missing numbers */
   double *deviations; /* standard deviations over the same cases */
-  double *origins; /* taken off the numbers in float64, before they are rounded to float32, which could not tell them apart;
-                      NULL: 0. Means are of the numbers as they are in the table */
+  double *origins; /* offsets that are subtracted in float64 before numbers are rounded to float32, for columns whose numbers
+                      float32 could not tell apart; NULL: all 0. `means` are of the numbers in the table, before the
+                      subtraction */
 } gconv_column_notes;
 
 enum { GCONV_NETWORK_AXES = 8 };
@@ -52,16 +53,16 @@ enum { GCONV_NETWORK_AXES = 8 };
 typedef struct gconv_network_tensor {
   char *name;       /* in the model */
   const char *type; /* of its elements: "float32", "float64", "uint8" to "uint64", "int8" to "int64", "bool" */
-  int32_t axes;     /* 0: one number; -1: the model does not say the shape */
-  int64_t shape[GCONV_NETWORK_AXES]; /* of a model: 0 is any size */
-  void *data;                        /* the elements; of a model: NULL */
-  bool channels_last;                /* of a model: images go in as N x H x W x C */
+  int32_t axes;     /* 0: a scalar; -1: the model does not say the shape */
+  int64_t shape[GCONV_NETWORK_AXES]; /* in a model's description, 0 means any size */
+  void *data;                        /* the elements; NULL in a model's description */
+  bool channels_last;                /* in a model's description: it takes images as N x H x W x C */
 } gconv_network_tensor;
 
 /*
- * A chain of layers with their weights, and notes for its use. Zero-initialise before first use. Its file is safetensors:
- * layer i that has weights has the tensors l<i>.weight, K x C x R x S, and l<i>.bias, K; the other fields are JSON in the
- * entry "gconv" of __metadata__ (docs/filter-formats.md).
+ * A chain of layers with their weights, and what is needed to use it. Zero-initialise before first use. Its file is
+ * safetensors: layer i that has weights has the tensors l<i>.weight, K x C x R x S, and l<i>.bias, K; the other fields are
+ * JSON in the entry "gconv" of __metadata__ (docs/filter-formats.md).
  */
 typedef struct gconv_network {
   gconv_layer *layers; /* owned; the bank of layers[i] is &banks[i], or NULL for kinds without weights */
@@ -72,7 +73,7 @@ typedef struct gconv_network {
   int32_t mean_count, std_count;
   float white;              /* as in gconv_network_options; 0: 1 */
   gconv_colour_order order; /* of the colours that it takes and makes */
-  char **classes;           /* owned: the name of each output; NULL where outputs are no classes */
+  char **classes;           /* owned: the class of each output; NULL if outputs are not classes */
   size_t class_count;
   gconv_loss loss;
   uint64_t seed;  /* seed of its random numbers */
@@ -82,15 +83,15 @@ typedef struct gconv_network {
   char *label;    /* owned: the name of the column of targets of the table that it was trained on, or NULL */
   gconv_column_notes notes; /* owned: of the table or the pixels that it was trained on; zeroes: nothing is known */
   uint8_t *palette;         /* owned: of maps of classes, the colour of each class, R G B, 3 * class_count bytes; or NULL */
-  char *others; /* owned: what else is in the JSON of its file, an object, which is kept when it is written; or NULL */
-  struct gconv_graph *graph; /* owned: a network that is no chain of layers, but a graph of nodes: `layers` is NULL then. It
+  char *others; /* owned: a JSON object of the unknown entries of its file, which are kept when it is written; or NULL */
+  struct gconv_graph *graph; /* owned: the nodes of a network that is not a chain of layers; then `layers` is NULL. A graph
                                 can be applied, on the CPU, but neither written nor trained */
   uint64_t graph_digest;     /* digest of the nodes and numbers of the graph */
-  gconv_network_tensor *inputs, *outputs; /* owned: of an ONNX model, in the order of its file; else NULL. Inputs that no
-                                             node takes are left out. Numbers of 16 bits are float32 here */
+  gconv_network_tensor *inputs, *outputs; /* owned: those of an ONNX model, in the order of its file; else NULL. Inputs that
+                                             no node uses are left out. Types of 16-bit floats are float32 here */
   size_t input_count, output_count;
-  const char *output; /* of a graph with several outputs: the name of the only one that operations compute, the caller's.
-                         NULL: all are results */
+  const char *output; /* for a graph with several outputs: the name of the only output that operations compute, owned by the
+                         caller. NULL: they compute all */
   uint64_t reserved[4];
 } gconv_network;
 
@@ -104,15 +105,15 @@ bool gconv_network_is_one(const char *path);
  * of layer or a version that this gconv does not know. */
 gconv_status gconv_network_read(const char *path, gconv_network *network);
 
-/* Makes a network of a model that another program wrote, into *network, which must be empty: of an ONNX model
- * (`net` is NULL), which becomes a chain of layers or, where it is none, a graph; or of the weights of a PyTorch
- * nn.Sequential in safetensors. Of these, `net` says what follows each layer, "relu, /2 relu, mean, softmax"
- * (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor that fits no network. */
+/* Imports a model of another program into *network, which must be empty. An ONNX model (`net` is NULL) becomes a chain of
+ * layers if it is one, else a graph. The weights of a PyTorch nn.Sequential in safetensors need `net`, which says what
+ * follows each layer, "relu, /2 relu, mean, softmax" (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor
+ * that cannot be imported. */
 gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network);
 
-/* Writes it whole or not at all. Weights keep their bits. A path that ends in .onnx becomes an ONNX model of float32, of
- * opset 13, or of 19 if a layer has the border wrap: its input is what the network takes before its mean and std. What ONNX
- * has no place for is a warning; GCONV_UNSUPPORTED names a layer that it has no node for. */
+/* Writes the network whole or not at all. Weights keep their bits. A path that ends in .onnx gets an ONNX model of float32,
+ * of opset 13, or of 19 if a layer has the border wrap. The ONNX model takes inputs before mean and std are applied. A
+ * warning names what ONNX cannot hold; GCONV_UNSUPPORTED names a layer that ONNX has no node for. */
 gconv_status gconv_network_write(const char *path, const gconv_network *network);
 
 /* Makes layers with random weights, into *network, which must be empty, from a text: "4*(conv 16 3x3 relu), conv 1 3x3,
@@ -121,112 +122,113 @@ gconv_status gconv_network_write(const char *path, const gconv_network *network)
 gconv_status gconv_network_make(const char *text, const int32_t input[3], size_t outputs, uint64_t seed,
                                 gconv_network *network);
 
-/* The operation that applies the whole chain, as gconv_operation_network() does. Where `options` (NULL: all 0) has no mean
- * or std, the network's are taken. The network must outlive the operation.
+/* Makes the operation that applies the whole network. It differs from gconv_operation_network() in that, if `options` (NULL:
+ * all 0) has no mean or std, the network's are used. The network must outlive the operation.
  *
- * A graph must take images: N x C x H x W or N x H x W x C, of float32, or of uint8 that are levels 0 .. 255; the sizes that
- * it takes are network->channels, height and width. GCONV_UNSUPPORTED if it has several inputs, or other ones. If it has
- * several outputs, all are results, in their order, unless network->output names one. As pictures, each of several outputs
- * is one: an image like the input, a grey or colour picture of 1 or 3 channels, or a mosaic of its channels. */
+ * A graph must have one input, of images: N x C x H x W or N x H x W x C, of float32, or of uint8 levels 0 .. 255, whose
+ * sizes are network->channels, height and width; else GCONV_UNSUPPORTED. If it has several outputs, all are results, in
+ * their order, unless network->output names one. If results are pictures, each of several outputs becomes one: an image like
+ * the input, a grey or colour picture of 1 or 3 channels, or a mosaic of its channels. */
 gconv_status gconv_operation_of_network(const gconv_network *network, const gconv_network_options *options,
                                         gconv_operation **operation);
 
 /* ---- Data sets ----------------------------------------------------------------------------------------------------- */
 
-/* Cases: inputs of one shape, each with a class or with targets. Larger than memory is allowed: cases are read when they are
- * wanted. Immutable, except for its cache of files; several threads may read. */
+/* Cases: inputs of one shape, each with a class or with targets. A data set may be larger than memory: cases are read when
+ * they are needed. It is immutable except for its cache of files; several threads may read it. */
 typedef struct gconv_dataset gconv_dataset;
 
 typedef enum gconv_dataset_kind {
   GCONV_DATASET_TABLE,   /* rows of CSV, LIBSVM, FANN, the letters thesis's text, or .npy */
   GCONV_DATASET_WINDOWS, /* windows of a signal: .npy or raw samples */
-  GCONV_DATASET_CLASSES, /* a folder with a folder of images for each class */
+  GCONV_DATASET_CLASSES, /* a folder that has a sub-folder of images for each class */
   GCONV_DATASET_PAIRS,   /* images and their targets, paired by name */
-  GCONV_DATASET_PIXELS   /* pixels of images, and their classes from masks, by name */
+  GCONV_DATASET_PIXELS   /* pixels of images, and their classes from masks; masks are found by name */
 } gconv_dataset_kind;
 
-/* Cases in memory, in place of files: of tables rows, and labels or targets; of classes images and labels; of pairs and
- * pixels images, and what is wanted of them. All other fields are 0 or NULL. gconv_dataset_open() copies rows, labels and
- * targets; the images stay the caller's, and must not change as long as the data set is open. */
+/* Cases in memory, in place of files. Tables have rows, and labels or targets; classes have images and labels; pairs and
+ * pixels have `images` and `wanted`. All other fields are 0 or NULL. gconv_dataset_open() copies rows, labels and targets.
+ * The caller owns the images, which must not change as long as the data set is open. */
 typedef struct gconv_dataset_cases {
   size_t count;              /* of rows or images, at least 1 */
   const float *rows;         /* count x columns numbers; NaN is missing */
-  const double *wide_rows;   /* in place of `rows`: an offset that float32 could not hold is taken off */
+  const double *wide_rows;   /* in place of `rows`: subtracts a column's offset if float32 could not tell its numbers apart
+                                (gconv_column_notes.origins) */
   size_t columns;            /* at least 1 */
   const char *const *names;  /* of the columns; NULL: they have none */
   const char *const *labels; /* the name of each case's class; NULL in it: missing */
-  const double *targets;     /* in place of `labels`, of tables: count x outputs numbers. One number a case is its class,
-                                unless options->regression */
-  size_t outputs;            /* at least 1 */
+  const double *targets; /* for tables, in place of `labels`: count x outputs numbers. A single number per case is its class,
+                            unless options->regression */
+  size_t outputs;        /* at least 1 */
   const gconv_image *images; /* `count` images of one frame */
-  const gconv_image *wanted; /* as many: of pairs the wanted images, of pixels the masks */
+  const gconv_image *wanted; /* `count` images: for pairs the targets, for pixels the masks */
   uint64_t reserved[4];
 } gconv_dataset_cases;
 
-/* What a data set is made of. All but kind, and inputs or cases, may be 0 or NULL. */
+/* What a data set is made of. `kind`, and `inputs` or `cases`, must be set; all else may be 0 or NULL. */
 typedef struct gconv_dataset_options {
   gconv_dataset_kind kind;
   const gconv_dataset_cases
-      *cases;          /* in memory, in place of `inputs` and `targets`; NULL: there are files. Not of signals */
-  const char *inputs;  /* path of the table, the signal, or the folder */
-  const char *targets; /* path of the targets, where they are no part of `inputs` */
+      *cases;         /* cases in memory, in place of `inputs` and `targets`; NULL: there are files. Signals must be files */
+  const char *inputs; /* path of the table, the signal, or the folder */
+  const char *targets; /* path of the targets, if `inputs` does not contain them */
   const char *syntax; /* for a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",
                          "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
   const char *label;  /* for a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
   const char *usual_label; /* without `label`: the name of the column of targets, if the table has such a column; or NULL */
   bool regression;         /* labels that are numbers are targets, not classes */
-  bool classification; /* labels that are whole numbers are classes, also if nearly each case has its own, and one target a
-                          case that is a whole number is one; else such labels are targets, with a warning */
+  bool classification; /* integer labels, and single integer targets, are classes even if nearly each case has its own. If
+                          false, such labels are targets, with a warning */
   bool unlabelled;     /* there are no targets: for applying a network */
   char separator;      /* for CSV; 0: found from the first lines */
   size_t columns;      /* for LIBSVM: the fewest columns, as the file lacks columns of zeros alone */
-  const char *missing; /* for gaps, such as empty fields and NaN: "mean" puts in the mean of the cases that are trained,
-                          "drop"     leaves the row out; NULL: they are an error */
+  const char *missing; /* for missing numbers, such as empty fields and NaN: "mean" replaces them by the mean over the
+                          training cases, "drop" leaves the row out; NULL: they are an error */
   bool one_hot; /* for CSV: columns of words become a column of 0 and 1 for each word, called "town=Ulm"; else words are
                    an error. A model keeps these names, so that its tables need no option */
-  const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
-                                 error */
+  const char *const *classes; /* the classes of a trained network, in their order; other labels are an error */
   size_t class_count;
-  bool others; /* to compare with a model: labels that are none of `classes` are no error, but get numbers after the classes
-                */
-  const gconv_column_notes *like; /* for a table: what a model keeps. Columns are matched by name, if both have names;
-                                     missing numbers become the means of the model. NULL: the table is by itself */
+  bool others; /* for comparing with a model: labels that are not in `classes` are allowed, and get the numbers after the
+                  classes */
+  const gconv_column_notes *like; /* for a table: the notes of a model. Columns are matched by name, if both have names;
+                                     missing numbers become the means of the model. NULL: there is no model */
   int32_t window, hop;            /* for a signal: samples of a window, and from one to the next */
   int32_t patch;                  /* for images: side of the random patches; 0: whole images, which must have one size */
-  bool augment;                   /* random flips, and turns by 90 degrees */
+  bool augment;                   /* random flips, and rotations by 90 degrees */
   bool gray;                      /* images are made grey */
   uint64_t seed;                  /* seed of patches and augmentation */
-  uint64_t memory;      /* bytes that it may keep in memory: each table of numbers, signal and list of decoded images may
-                           take a quarter. More numbers go into a file without a name in $TMPDIR; images are decoded anew.
-                           0: 2^32 */
-  const char *features; /* for pixels: what each is known by, as gconv_features_resolve() reads it; NULL: "default". Masks,
-                           `targets`, are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers are
-                           classes, in ascending order, called by these numbers */
-  size_t most_cases;    /* for pixels: learn at most so many labelled pixels, drawn by `seed`, an equal number of each class
-                           where it has them; 0: all. At least 1 a class */
+  uint64_t memory;      /* bytes that the data set may keep in memory: each table of numbers, each signal, and the cache of
+                           decoded images may take a quarter. Larger tables and signals go into an unnamed temporary file in
+                           $TMPDIR; images that are not in the cache are decoded again. 0: 2^32 */
+  const char *features; /* for pixels: the list of features, as gconv_features_resolve() reads it; NULL: "default". Masks
+                           (`targets`) are u8 or u16 in one channel, or have a palette: 0 is unlabelled, all other numbers
+                           are classes, in ascending order, and are the names of the classes */
+  size_t most_cases; /* for pixels: use at most so many labelled pixels, drawn by `seed`, an equal number of each class if it
+                        has enough; 0: all. At least 1 per class */
   uint64_t reserved[4];
 } gconv_dataset_options;
 
 typedef struct gconv_dataset_info {
   size_t cases;
-  int32_t channels, height, width; /* an input; for tables, columns x 1 x 1; for windows, channels x 1 x window */
-  size_t outputs;                  /* classes, or floats of the targets of a case */
+  int32_t channels, height,
+      width;      /* the shape of an input; for tables, columns x 1 x 1; for windows, channels x 1 x window */
+  size_t outputs; /* classes, or floats of the targets of a case */
   int32_t target_channels, target_height, target_width; /* targets that are images; else outputs x 1 x 1 */
-  const char *const *classes;                           /* their names; NULL: there are targets, or neither */
+  const char *const *classes; /* names of the classes; NULL: there are targets, or neither classes nor targets */
   size_t class_count;
   const char *const *columns; /* for a table with a header: names of the inputs; else NULL */
-  gconv_column_notes notes;  /* for a table or pixels, for a model to keep: the notes of options.like, or of the data; zeroes
-                                for other kinds. The data set's */
-  const char *const *others; /* with options.others: the labels that are none of the classes; their numbers follow the
-                                numbers of the classes */
+  gconv_column_notes notes;   /* for a table or pixels: the notes of options.like, or else of the data, which a model should
+                                 keep; zeroes for other kinds. Owned by the data set */
+  const char *const
+      *others; /* with options.others: the labels that are not classes; their numbers follow the numbers of the classes */
   size_t other_count;
-  const char *label;    /* for such a table: the name of the column of targets, or NULL */
+  const char *label;    /* for a table with a header: the name of the column of targets, or NULL */
   const char *features; /* for pixels: the list, with sets written out; else NULL */
   bool approximated;    /* labels were whole numbers, but are targets, as nearly each case had its own */
-  const size_t *rows;   /* the number of each case, from 0 on, in the file; of a part, among all cases; NULL: the data are no
-                           part, and no row was left out */
-  size_t left_out;      /* for a table: rows of the file that are no cases, as numbers or labels are missing */
-  size_t labelled;      /* for pixels: how many have a class; `cases` were drawn from them; else 0 */
+  const size_t *rows; /* the number of each case, from 0 on, in the file, or, for a part that gconv_dataset_split() made, in
+                         the whole data set; NULL: the numbers are 0, 1, 2 ... */
+  size_t left_out;    /* for a table: how many rows of the file are left out, as numbers or labels are missing */
+  size_t labelled;    /* for pixels: how many pixels have a class; the cases were drawn from these; else 0 */
   const uint8_t *palette; /* for pixels: the colour of each class, R G B, if the first mask has a palette; else NULL */
 } gconv_dataset_info;
 
@@ -234,13 +236,13 @@ typedef struct gconv_dataset_info {
 gconv_status gconv_dataset_open(const gconv_dataset_options *options, gconv_dataset **dataset);
 /* Valid as long as the data set. */
 const gconv_dataset_info *gconv_dataset_get_info(const gconv_dataset *dataset);
-/* Cases `cases`[0 .. count - 1] as float32: inputs count x channels x height x width; targets count x outputs, or, of
- * classes, count numbers of classes from 0 on. Samples of images are in [0, 1]. What is random depends on the seed, `epoch`
- * and the number of the case alone. `targets` may be NULL. */
+/* Reads the cases of the numbers `cases`[0 .. count - 1] as float32: inputs count x channels x height x width; targets count
+ * x outputs, or, for classes, count numbers of classes from 0 on. Samples of images are in [0, 1]. Random patches and
+ * augmentation depend only on the seed, `epoch` and the number of the case. `targets` may be NULL. */
 gconv_status gconv_dataset_read(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
                                 float *inputs, float *targets);
-/* Parts a data set: *second has `fraction` of the cases, drawn by `seed`, of each class its share; *first has all other
- * cases. Both share `dataset`, which must outlive them. */
+/* Splits a data set, stratified by class: *second has `fraction` of the cases, drawn by `seed`; *first has all other cases.
+ * Both share `dataset`, which must outlive them. */
 gconv_status gconv_dataset_split(const gconv_dataset *dataset, double fraction, uint64_t seed, gconv_dataset **first,
                                  gconv_dataset **second);
 /* NULL is allowed. */
@@ -248,7 +250,7 @@ void gconv_dataset_free(gconv_dataset *dataset);
 
 /* ---- Training ------------------------------------------------------------------------------------------------------ */
 
-/* How weights follow gradients: a row of each optimizer, with its name. */
+/* How gradients change weights: a row for each optimiser, with its name. */
 #define GCONV_EACH_OPTIMIZER(ROW)                                                                                           \
   ROW("adam", GCONV_OPTIMIZER_ADAM) /* Kingma and Ba 2015, with the decoupled weight decay of Loshchilov and Hutter 2019 */ \
   ROW("sgd", GCONV_OPTIMIZER_SGD)                                                                                           \
@@ -257,7 +259,7 @@ void gconv_dataset_free(gconv_dataset *dataset);
 
 typedef enum gconv_optimizer { GCONV_EACH_OPTIMIZER(GCONV_LISTED) } gconv_optimizer;
 
-/* How the rate goes over the epochs: a row of each schedule, with its name. */
+/* How the learning rate changes over the epochs: a row for each schedule, with its name. */
 #define GCONV_EACH_SCHEDULE(ROW)                                                                                            \
   ROW("constant", GCONV_SCHEDULE_CONSTANT)                                                                                  \
   ROW("linear", GCONV_SCHEDULE_LINEAR) /* to 0 at the last epoch */                                                         \
@@ -268,7 +270,7 @@ typedef enum gconv_schedule { GCONV_EACH_SCHEDULE(GCONV_LISTED) } gconv_schedule
 
 enum { GCONV_DEFAULT_BATCH = 32, GCONV_DEFAULT_EPOCHS = 100, GCONV_DEFAULT_SAVE_SECONDS = 120 };
 
-/* A factor for errors in a class: of C of a support vector machine, of the loss of a case of a network. */
+/* A factor for errors in a class. It multiplies C of a support vector machine, or the loss of a case of a network. */
 typedef struct gconv_class_weight {
   const char *class_name;
   double weight; /* above 0 */
@@ -281,21 +283,22 @@ typedef struct gconv_training_options {
   gconv_schedule schedule;
   double rate;              /* 0: of adam 0.001, of sgd 0.1, of momentum 0.02, of rprop the first step, 0.01 */
   double momentum;          /* factor of the optimiser momentum; 0: 0.9 */
-  double weight_decay;      /* each step takes rate * weight_decay * w off a weight w; biases are left alone */
+  double weight_decay;      /* each step subtracts rate * weight_decay * w from a weight w; biases are left alone */
   double elimination;       /* lambda of weight elimination (Weigend, Rumelhart and Huberman 1991): the loss gets
                                lambda * sum (w/w0)^2 / (1 + (w/w0)^2) over weights */
   double elimination_scale; /* w0; 0: 1 */
-  size_t batch;             /* cases of a step; 0: GCONV_DEFAULT_BATCH; SIZE_MAX: all of them. rprop takes all */
+  size_t batch;             /* cases per step; 0: GCONV_DEFAULT_BATCH; SIZE_MAX: all cases. rprop always takes all cases */
   size_t epochs;            /* 0: GCONV_DEFAULT_EPOCHS */
   size_t patience;   /* ends training after so many epochs without a smaller loss (of the validation, if there is one); 0:
                         never */
-  double stop_error; /* ends training once the loss of an epoch is no more; 0: never */
+  double stop_error; /* ends training once the loss of an epoch is at most this; 0: never */
   uint64_t seed;     /* seed of the order of cases */
-  uint64_t memory;   /* bytes of the host that the values of a step may take, where it can go by parts; 0: 2^28 */
+  uint64_t memory; /* bytes of the host's memory that the values of a step may take, if the step can be split into parts; 0:
+                      2^28 */
   const char *algorithm; /* "exact": the same bytes on every device; NULL or "auto": the fastest */
-  bool normalize;        /* the network takes the mean and the standard deviation of each channel of the data, by which it
-                            normalises inputs, in place of its own */
-  gconv_math math;       /* precision to which products may be rounded, on GPUs that gain by it; not with "exact" */
+  bool normalize;  /* the mean and the standard deviation of each channel of the data replace those by which the network
+                      normalises inputs */
+  gconv_math math; /* the precision to which products may be rounded, on GPUs that are faster with it; not with "exact" */
   const gconv_class_weight *weights; /* weights of classes; classes that are not named have 1 */
   size_t weight_count;
   const char *save_to; /* NULL, or a path: gconv_trainer_epoch() writes a checkpoint there from time to time, within epochs
@@ -304,36 +307,37 @@ typedef struct gconv_training_options {
   double save_seconds; /* between two checkpoints; 0: GCONV_DEFAULT_SAVE_SECONDS */
   const char *resume_from;  /* NULL, or the path of a checkpoint that was made with the same network, options and data:
                                training goes on from there */
-  const volatile int *stop; /* NULL, or: gconv_trainer_epoch() returns after the step at work once it is not 0 */
+  const volatile int *stop; /* NULL, or: once it is not 0, gconv_trainer_epoch() returns after the current step */
   uint64_t reserved[4];
 } gconv_training_options;
 
-/* What an epoch came to. */
+/* The result of an epoch. */
 typedef struct gconv_epoch {
   size_t number;   /* number of complete epochs */
   double loss;     /* the mean over the epoch, while weights changed; with full batches, before the step */
   double accuracy; /* for classes, the share of cases whose largest output is the right one, from 0 to 1; else NAN */
   double validation_loss, validation_accuracy; /* after the epoch; NAN without validation */
-  bool best;          /* its weights are the best ones so far, which gconv_trainer_network() yields */
+  bool best;                                   /* its weights are the best so far; gconv_trainer_network() yields the best */
   bool interrupted;   /* by options.stop: the epoch is not complete, and goes on with the next call */
-  const char *ended;  /* why training is at its end, a sentence; NULL: it is not. Static storage */
-  bool diverged;      /* that is because the loss or a weight is no longer finite */
-  const char *chosen; /* the algorithm, and why; how the work of a step is shared. Valid as long as the trainer */
+  const char *ended;  /* a sentence: why training has ended; NULL: it has not. Static storage */
+  bool diverged;      /* training ended because the loss or a weight is no longer finite */
+  const char *chosen; /* a text: the algorithm, and why it was chosen; how the work of a step is shared among threads. Valid
+                         as long as the trainer */
   uint64_t reserved[4];
 } gconv_epoch;
 
-/* A network in training, on one device. Its results depend on the network, the options, the data and the device's family of
- * algorithms: never on threads, or on interruptions. One thread at a time. */
+/* A network in training, on one device. Its results depend only on the network, the options, the data and the device's
+ * family of algorithms, not on the number of threads, or on interruptions. Only one thread at a time may use it. */
 typedef struct gconv_trainer gconv_trainer;
 
-/* Copies network and options. A remark (gconv_set_log()) tells the device and algorithm that were chosen, and why.
+/* Copies network and options. A remark (gconv_set_log()) names the device and algorithm that were chosen, and says why.
  * `validation` may be NULL. Data sets must outlive the trainer. */
 gconv_status gconv_trainer_create(gconv_device *device, const gconv_network *network, const gconv_training_options *options,
                                   const gconv_dataset *data, const gconv_dataset *validation, gconv_trainer **trainer);
 /* Trains one epoch. A loss that is not finite ends training: `ended` says so, and what to change. */
 gconv_status gconv_trainer_epoch(gconv_trainer *trainer, gconv_epoch *epoch);
 /* Copies the network with its best weights, or, if `last`, with the weights of the last step, into *network, which must be
- * empty; trained says how. */
+ * empty. Its field `trained` says how it was trained. */
 gconv_status gconv_trainer_network(const gconv_trainer *trainer, bool last, gconv_network *network);
 /* Writes a checkpoint, whole or not at all: the file of a network with the optimiser's tensors, the step, and the state of
  * the random numbers. */
@@ -349,54 +353,55 @@ typedef struct gconv_fit {
                             anchor is the default, at rows / 2 and columns / 2 */
   bool bias;             /* a constant is fitted too */
   double ridge;          /* at least 0: ridge * (mean square of the samples) * sum w^2 is added to the mean squared error */
-  bool whole;            /* all of `after` counts: the filter sees `before` with this border. Else only the places count
-                            where the filter lies inside, as nobody knows the border */
+  bool whole; /* all pixels of `after` count, and the filter sees `before` with `border`. If false, only pixels count for
+                 which the filter lies inside the image, as the border is unknown */
   gconv_border border;
   double border_value;         /* for GCONV_BORDER_CONSTANT; 1 is white */
   uint64_t max_pixels;         /* gconv_read_options */
-  struct gconv_fit_sums *sums; /* owned: of products of samples, in float64 */
+  struct gconv_fit_sums *sums; /* owned: sums of products of samples, in float64 */
   uint64_t reserved[4];
 } gconv_fit;
 
-enum { GCONV_FIT_MAX_TAPS = 4096 }; /* their products are 67 MB, and solving takes some seconds */
+enum { GCONV_FIT_MAX_TAPS = 4096 }; /* with so many taps, the sums of products take 67 MB, and solving takes some seconds */
 
 /* How well a filter explains samples. */
 typedef struct gconv_fit_quality {
   double r2;       /* the share of the variance of `after` that the filter explains, 1 at best; NAN if there is none */
-  double residual; /* root of the mean squared error; 1 is white. Of 1e-8 and less, rounding is a part */
-  uint64_t samples, clipped; /* that count; that were left out, as they are black or white in an integer image */
+  double residual; /* root of the mean squared error; 1 is white. Rounding alone may cause residuals up to 1e-8 */
+  uint64_t samples,
+      clipped; /* numbers of samples that count; and that were left out, as they are black or white in an integer image */
 } gconv_fit_quality;
 
-/* What a fit came to. Zero-initialise before first use. */
+/* The result of a fit. Zero-initialise before first use. */
 typedef struct gconv_fit_result {
-  gconv_filters filters;          /* owned by the caller, gconv_filters_free(): one, in float32. Its offset is the bias */
-  double *taps;                   /* owned by the caller, free(): rows x columns in float64, before they are rounded */
-  double bias;                    /* where 1 is white; 0 if none was asked for */
+  gconv_filters filters; /* one filter, in float32, whose offset is the bias; the caller frees it by gconv_filters_free() */
+  double *taps;          /* rows x columns taps in float64, before they are rounded; the caller frees them by free() */
+  double bias;           /* in units where 1 is white; 0 if no bias was asked for */
   gconv_fit_quality fitted, held; /* quality on the samples that the filter was fitted to; on those that were held out */
-  double condition;   /* condition of the normal equations, with the ridge: the largest eigenvalue over the smallest */
-  double white;       /* a residual times this is in levels of `after`: 255 or 65535; 1 for floats, and where
-                         images have several types */
+  double condition; /* condition of the normal equations, with the ridge: the largest eigenvalue over the smallest */
+  double white; /* residuals are multiplied by this to become levels of `after`: 255 or 65535; 1 for floats, and if images
+                   have several types */
   double correlation; /* correlation of the residuals of neighbouring pixels, in the middle of some images: 0 for noise. NAN
-                         where that is too small */
+                         if the middle is too small */
   bool nonlinear;     /* no filter of this size explains the images: r2 is below 0.95, and `correlation` above
                          0.3, so that the residuals are no noise */
   bool shifted;       /* `after` looks shifted: ... */
   double shift_y, shift_x; /* ... by so many pixels, down and to the right */
   double rim;              /* the share of sum w^2 that the taps at the rim of the filter have */
-  bool cut;                /* it is so large that the filter looks cut off: a larger one may explain more */
+  bool cut;                /* `rim` is so large that the filter looks cut off: a larger one may explain more */
   uint64_t reserved[4];
 } gconv_fit_result;
 
 /* Adds a pair of images of the same frames, height, width and colours; their types may differ. `after` is what the filter
  * shall make of `before`. Each colour is filtered by itself, and alpha does not count. Files are read by rows. `held`, from
- * 0 to 1, is the share of the pair that is held out: the filter is not fitted to it, but judged by it. Of shares between,
- * these are blocks of rows, or of columns where there are few rows, at equal distances. Results do not depend on the threads
- * of the device. GCONV_BAD_ARGUMENT: the shapes differ, or the filter is larger than the images; GCONV_BAD_FILE: a sample is
- * not finite. After a failure, what was added before still counts, and so may a part of the pair. */
+ * 0 to 1, is the share of the pair that is held out: the filter is not fitted to it, but judged by it. For shares between 0
+ * and 1, blocks of rows at equal distances are held out, or of columns if there are few rows. Results do not depend on the
+ * threads of the device. GCONV_BAD_ARGUMENT: the shapes differ, or the filter is larger than the images; GCONV_BAD_FILE: a
+ * sample is not finite. After a failure, what was added before still counts, and so may a part of the pair. */
 gconv_status gconv_fit_add(gconv_fit *fit, gconv_device *device, const gconv_compared *before, const gconv_compared *after,
                            double held);
-/* Solves the normal equations by Cholesky's method in float64, into *result, which must be empty. GCONV_UNSUPPORTED where
- * they have no single solution, or fewer samples than taps: says what to do. */
+/* Solves the normal equations by Cholesky's method in float64, into *result, which must be empty. GCONV_UNSUPPORTED if they
+ * have no unique solution, or there are fewer samples than taps; its text says what to do. */
 gconv_status gconv_fit_solve(const gconv_fit *fit, gconv_device *device, gconv_fit_result *result);
 /* Frees the sums, and leaves the other fields. NULL is allowed. */
 void gconv_fit_free(gconv_fit *fit);

@@ -23,32 +23,32 @@ typedef struct gconv_device_info {
   uint64_t reserved[4];
 } gconv_device_info;
 
-/* As many threads as gconv works with where `wanted` are asked for, here and everywhere else: no more than there are
- * processors, and one a processor for 0. The environment variable GCONV_MOST_THREADS raises the bound, not what 0 means: for
- * tests of more threads than a machine has processors. */
+/* The number of threads that gconv uses if `wanted` are asked for: at most one per processor; 0 means one per processor. All
+ * functions use this rule. The environment variable GCONV_MOST_THREADS raises the limit (but not what 0 means), so that
+ * tests can use more threads than the machine has processors. */
 int gconv_threads_allowed(int wanted);
 
-/* Opens "cpu", "cuda", "cuda:N" or "auto": a GPU if one is usable, else the CPU (gconv_device_choose() tells whether a GPU
- * pays). `threads` bounds the threads of the CPU and of the work on the host, as gconv_threads_allowed() bounds it; 0: one a
- * processor. GCONV_UNSUPPORTED says why a device cannot be used. */
+/* Opens "cpu", "cuda", "cuda:N" or "auto": a GPU if one is usable, else the CPU. `threads` limits the threads of the CPU and
+ * of the work on the host, and is itself limited by gconv_threads_allowed(); 0: one per processor. GCONV_UNSUPPORTED says
+ * why a device cannot be used. */
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
 
-/* After its plans are freed. NULL is allowed.
+/* Call it after all plans of the device are freed. NULL is allowed.
  *
- * After fork(), a child has neither the threads nor the GPUs of its parent. It may use a CPU that was opened before, and
- * plans on it that no thread executed at the time of the fork: work is done by the calling thread alone. It may free them;
- * closing the device leaves it as it is. GPUs must be opened after the fork. */
+ * After fork(), a child has neither the threads nor the GPUs of its parent. The child may use a CPU device that was opened
+ * before, and its plans, unless a thread was executing them during the fork: the calling thread does all work. The child may
+ * free these plans; closing the device does nothing. GPUs must be opened after the fork. */
 void gconv_device_close(gconv_device *device);
 
-/* Whether this process has started CUDA, if only to ask which GPUs there are. The handlers of its driver at exit() take
- * longer than the system does to take all back: a program that has written everything may call _exit(). Thread-safe. */
+/* Whether this process has started CUDA, if only to ask which GPUs there are. The exit() handlers of CUDA's driver are slow:
+ * a program that has written everything may call _exit() instead. Thread-safe. */
 bool gconv_device_is_gpu_open(void);
 
-/* The threads of the CPU, or the threads that work on the host for a GPU. They are the device's, and end with it. Any number
- * of threads may use them at the same time: the turns of all are shared out, as many at a time as there are threads. */
+/* The threads of the CPU, or the threads that work on the host for a GPU. The device owns them. Any number of callers may
+ * use them at the same time: their pieces of work are shared out to the threads. */
 gconv_threads *gconv_device_threads(gconv_device *device);
 
-/* What was opened. Valid as long as the device. */
+/* Describes the opened device. Valid as long as the device. */
 const gconv_device_info *gconv_device_get_info(const gconv_device *device);
 
 /* Describes device number `index` of this machine: 0 is the CPU, then the GPUs, then, if CUDA cannot be used, one unusable
@@ -60,15 +60,15 @@ typedef struct gconv_machine {
   double fma_per_ms;   /* fused multiply-adds of float32, at best */
   double bytes_per_ms; /* read + written by a copy in the memory of the device */
   double launch_ms;    /* milliseconds for an empty piece of work: launching a kernel, waking the threads */
-  double units;        /* that work side by side: threads, or multiprocessors of a GPU */
+  double units;        /* number of parallel units: threads, or multiprocessors of a GPU */
   uint64_t reserved[4];
 } gconv_machine;
 
-/* The rates that estimates are based on: of a GPU, by its data sheet; of any CPU, the rates of one thread of the reference
- * CPU, so that all choose the same algorithms. Valid as long as the device. */
+/* The rates that estimates are based on: for a GPU, those of its data sheet; for any CPU, those of one thread of the
+ * reference CPU, so that all CPUs choose the same algorithms. Valid as long as the device. */
 const gconv_machine *gconv_device_get_machine(const gconv_device *device);
 
-/* Measures it, in less than a second. */
+/* Measures the rates of the device, in less than a second. */
 gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine);
 
 typedef struct gconv_algorithm_info {
@@ -81,30 +81,29 @@ typedef struct gconv_algorithm_info {
 /* The algorithms of this build; NULL past the end. Static storage. */
 const gconv_algorithm_info *gconv_algorithm_at(size_t index);
 
-/* What keeps algorithm number `index` from being used here, whatever the problem, as "libcudnn.so.9 was not found" does one
- * for layers; NULL if nothing does, and past the end. Loads the library that the algorithm is made of, which may take a
- * moment. Thread-safe; static storage. */
+/* The reason why algorithm number `index` cannot be used on this machine for any problem, such as "libcudnn.so.9 was not
+ * found"; NULL if it can, and past the end. Loads the library that the algorithm calls, which may take a moment.
+ * Thread-safe; static storage. */
 const char *gconv_algorithm_obstacle(size_t index);
 
-/* The algorithms for layers in this build, as gconv_algorithm_at() and gconv_algorithm_obstacle() do for algorithms for
- * images. */
+/* The same as gconv_algorithm_at() and gconv_algorithm_obstacle(), for the algorithms for layers of networks. */
 const gconv_algorithm_info *gconv_layer_algorithm_at(size_t index);
 const char *gconv_layer_algorithm_obstacle(size_t index);
 
 /* ---- Operations ---------------------------------------------------------------------------------------------------- */
 
-/* What becomes of images. It never changes, belongs to no device, and may be used by several threads at the same time. */
+/* A transformation of images. It is immutable, belongs to no device, and may be used by several threads at the same time. */
 typedef struct gconv_operation gconv_operation;
 
-/* Convolves with plain filters, of which there must be at least one, each within the limits of gconv_filter_analyze();
- * filters and options are copied. Filters of different sizes can be combined where padding is same: they are laid on each
- * other by their anchors. GCONV_BAD_ARGUMENT names the filter or option that cannot be. */
+/* Convolves with one or more plain filters, each within the limits of gconv_filter_analyze(). Filters and options are
+ * copied. With padding "same", filters of different sizes can be combined: their anchors lie on the same pixel.
+ * GCONV_BAD_ARGUMENT names the filter or option that is wrong. */
 gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options,
                                      gconv_operation **operation);
 
-/* Applies layers, one after the other. Layers and options (NULL: all 0) are copied; the banks are not, as their weights may
- * take much memory: they must outlive the operation, but not its plans. GCONV_BAD_ARGUMENT names the layer, or the field of
- * the options, that cannot be, and weights and biases that are not finite. */
+/* Applies layers, one after the other. Layers and options (NULL: all 0) are copied. The banks are not copied, as their
+ * weights may take much memory: they must outlive the operation, but not its plans. GCONV_BAD_ARGUMENT names the layer, or
+ * the field of the options, that is wrong, and weights and biases that are not finite. */
 gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, const gconv_network_options *options,
                                      gconv_operation **operation);
 
@@ -113,49 +112,49 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
  * stages. */
 gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count, gconv_operation **operation);
 
-/* Where an operation counts. All may be 0 or NULL: everywhere. */
+/* The part of an image to which an operation is applied. All may be 0 or NULL: the whole image. */
 typedef struct gconv_area {
   int32_t x, y;            /* the left column and the top row of a rectangle, in pixels from 0 on; either may be negative */
   int32_t width, height;   /* width and height of the rectangle, from 1 on; both 0: the whole image */
-  const gconv_image *mask; /* weights, one a pixel of the image: black is 0, white 1. u8, u16, or f32 from 0 to 1 */
+  const gconv_image *mask; /* one weight per pixel of the image: black is 0, white 1. u8, u16, or f32 from 0 to 1 */
   uint64_t reserved[4];
 } gconv_area;
 
 /* Applies an operation in a part of the image: each sample of the result is weight * applied + (1 - weight) * input, in
- * float64, rounded to the nearest level, or to float32. `applied` is the operation's result, of the type of the image: so
- * it was rounded before. The weight is the mask's within the rectangle, and 0 outside. Where it is 0, samples have
- * the input's bits; where it is 1, they have the bits of the operation on the whole image: at the edges of the rectangle,
- * filters see its true neighbours.
+ * float64, rounded to the nearest level, or to float32. `applied` is the operation's result in the type of the image,
+ * already rounded. The weight is the mask's within the rectangle, and 0 outside. Where the weight is 0, samples are copied
+ * from the input; where it is 1, they are the operation's result on the whole image: so filters at the edges of the
+ * rectangle see the pixels outside of it.
  *
- * Each image must become one of its own size, channels and type, alpha included, else there is no plan (GCONV_BAD_ARGUMENT).
- * The mask has one frame, and the width and height of every image (GCONV_BAD_ARGUMENT from gconv_plan_create()). It is grey,
- * or RGB, which becomes grey as by gconv_options.gray; its alpha, if it has one, is multiplied into the weights. The part of
- * the rectangle that is outside an image is left out, with a warning; GCONV_BAD_ARGUMENT if all of it is. The operation
- * and the mask are the caller's, who may free them. */
+ * The operation must keep the size, channels (with alpha) and type of the image, else gconv_plan_create() fails
+ * (GCONV_BAD_ARGUMENT). The mask has one frame, and the width and height of every image (GCONV_BAD_ARGUMENT from
+ * gconv_plan_create()). It is grey, or RGB, which becomes grey as by gconv_options.gray; its alpha, if it has one, is
+ * multiplied into the weights. The part of the rectangle that is outside an image is left out, with a warning;
+ * GCONV_BAD_ARGUMENT if all of it is. The caller may free the operation and the mask. */
 gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area *area, gconv_operation **result);
 
-/* Plans that were made of it stay as they are. NULL is allowed. */
+/* Plans that were made of the operation stay valid. NULL is allowed. */
 void gconv_operation_free(gconv_operation *operation);
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------- */
 
 /* An operation prepared for inputs of one shape on one device: the algorithms chosen, weights, buffers. Made once, executed
- * many times, by any number of threads at once. Executions of filters run side by side: each has buffers of its own, which
- * the plan allocates when they are first needed, and keeps. Other executions wait for each other. */
+ * many times, by any number of threads at once. Executions of filters run in parallel: each has buffers of its own, which
+ * the plan allocates when they are first needed, and keeps. Executions of other operations wait for each other. */
 typedef struct gconv_plan gconv_plan;
 
-/* Plans `operation` for images like `like` (its header counts, not its pixels), neither of which is needed afterwards; the
- * device is. `rows`: 0, or how many rows of the outputs gconv_plan_execute_rows() is asked for at most, for which networks
- * take their memory; they round it up to an even number. Networks leave alpha out, with a remark, unless the first layer
- * takes as many channels as there are with it. GCONV_BAD_ARGUMENT says what does not fit the images, GCONV_UNSUPPORTED why
- * no algorithm can do it. */
+/* Plans `operation` for images like `like`, of which only the header is read. Both may be freed afterwards; the device must
+ * outlive the plan. `rows`: 0, or the largest number of output rows that gconv_plan_execute_rows() will be asked for;
+ * networks allocate memory for so many rows, rounded up to an even number. Networks leave alpha out, with a remark, unless
+ * the first layer takes as many channels as the image has with alpha. GCONV_BAD_ARGUMENT says what does not fit the images,
+ * GCONV_UNSUPPORTED why no algorithm can do it. */
 gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
                                gconv_plan **plan);
 /* NULL is allowed. */
 void gconv_plan_free(gconv_plan *plan);
 
-/* How many images an execution yields. Filters: 1, or with GCONV_COMBINE_NONE one a filter. A network: as its presentation
- * says. */
+/* How many images an execution yields. Filters: 1, or with GCONV_COMBINE_NONE one per filter. A network: as its
+ * gconv_presentation says. */
 size_t gconv_plan_outputs(const gconv_plan *plan);
 
 /* The shape and type of output number `output`, without pixels and metadata; NULL past the end. Valid as long as the plan.
@@ -165,8 +164,8 @@ const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t outpu
 /* Whether images like `like` can be executed with this plan. */
 bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like);
 
-/* Where the time of one execution went, in milliseconds. GPU times are from device events, except decode_ms, and the
- * download_ms of results in parts: these are what the host waits. */
+/* Where the time of one execution went, in milliseconds. GPU times are from device events, except decode_ms and the
+ * download_ms of results that are downloaded in parts: there it is the time that the host waits. */
 typedef struct gconv_timings {
   double prepare_ms; /* on the host before: grey, linear light, premultiply */
   double upload_ms;  /* 0 on the CPU */
@@ -179,9 +178,9 @@ typedef struct gconv_timings {
 } gconv_timings;
 
 /* Makes outputs[0 .. output_count - 1] of `in`; output_count is gconv_plan_outputs(), else GCONV_BAD_ARGUMENT. An output
- * that is empty (zeroed) is allocated; one that already has pixels of the right shape is written over; else
- * GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters and GCONV_PRESENT_IMAGE copy the metadata of
- * `in`. timings may be NULL. */
+ * that is empty (zeroed) is allocated. An output that already has pixels of the right shape is overwritten; one of another
+ * shape gives GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters and GCONV_PRESENT_IMAGE copy the
+ * metadata of `in`. timings may be NULL. */
 gconv_status gconv_plan_execute(const gconv_plan *plan, const gconv_image *in, gconv_image *outputs, size_t output_count,
                                 gconv_timings *timings);
 
@@ -195,13 +194,13 @@ typedef struct gconv_array {
 } gconv_array;
 
 /* As gconv_plan_execute(), from and to memory of the plan's device. On a GPU, nothing is allocated or waited for: the work
- * goes into `stream`, a cudaStream_t of the caller. Once the plan was executed, it may also be captured into a CUDA graph;
- * not before, as libraries and kernels are loaded when they are first used. The caller sees to it that executions of one
- * plan do not overlap. On a CPU, arrays are in its memory, `stream` is not used, and the work is done on return.
+ * goes into `stream`, a cudaStream_t of the caller. Executions may be captured into a CUDA graph, except the plan's first
+ * one, which loads libraries and kernels. The caller makes sure that executions of one plan do not overlap. On a CPU, arrays
+ * are in its memory, `stream` is not used, and the work is done on return.
  *
- * Arrays have types and shapes of the plan's headers. Where like.planar was set, samples of a row are neighbours, and planes
- * may have any distance; else pixels are neighbours, and so are the channels in each. Rows may have gaps between them, which
- * stay as they are; images have none but that. On a GPU, arrays whose data and strides are not multiples of 16 bytes, and
+ * Arrays have types and shapes of the plan's headers. If like.planar was set, the samples of a row must be contiguous, and
+ * planes may have any distance. Else the pixels of a row, and the channels of each pixel, must be contiguous. Gaps are
+ * allowed only between rows, and are not written. On a GPU, arrays whose data or strides are not multiples of 16 bytes, and
  * more than two outputs that do not lie at equal distances, are copied through memory of the plan; all others are read and
  * written where they are. GCONV_UNSUPPORTED says what the plan cannot take: strides of other kinds, or stages on the host
  * (grey, mixed channels, linear light, premultiplied alpha, minmax, pictures of networks). */
@@ -209,18 +208,18 @@ gconv_status gconv_plan_execute_device(const gconv_plan *plan, const gconv_array
                                        size_t output_count, void *stream);
 
 /* Bytes of memory that a plan of filters or a network holds. On a CPU: weights, and the workspaces of all threads that have
- * executed it at the same time (gconv_plan_trim()). On a GPU, of plans of filters alone: what is in its memory by now. What
- * algorithms and libraries keep for themselves, such as the spectra of fft, is not counted. 0: not known. */
+ * executed it at the same time (gconv_plan_trim()). On a GPU: what the plan has allocated there so far; known for plans of
+ * filters only. Memory inside algorithms and libraries, such as the spectra of fft, is not counted. 0: not known. */
 size_t gconv_plan_held_bytes(const gconv_plan *plan);
 
-/* Plans by rows, for images that are not in memory at once. Output rows are made in strips; a strip begins at a multiple of
- * gconv_plan_row_step(), which is 0 for plans that need the whole image. Plans of filters do: on a GPU, of several frames or
- * planes, with border wrap or range minmax, or with outputs of different heights. Plans of networks do unless they were made
- * for some rows, which then are the step, and the most that a strip has. */
+/* Plans by rows, for images that are not in memory as a whole. Output rows are made in strips. A strip begins at a multiple
+ * of gconv_plan_row_step(), which is 0 for plans that need the whole image. Plans of filters need it on a GPU, for several
+ * frames or planes, with border wrap or range minmax, or with outputs of different heights. Plans of networks need it if
+ * they were made with `rows` 0; else these rows are the step, and the largest height of a strip. */
 int32_t gconv_plan_row_step(const gconv_plan *plan);
 
-/* The input rows *begin .. *end - 1 that the output rows first .. first + count - 1 are made of, borders included; both 0 if
- * there are no such rows. */
+/* Finds the input rows *begin .. *end - 1 from which the output rows first .. first + count - 1 are computed, borders
+ * included; both become 0 if there are no such rows. */
 void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
 
 /* Some rows of an image: `image` has its rows first .. first + image->height - 1. */
@@ -229,10 +228,10 @@ typedef struct gconv_input_rows {
   int32_t first;
 } gconv_input_rows;
 
-/* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,
- * and no metadata are copied. `window` has at least the input rows needed. The bits are the same as for the whole image;
- * with algorithms that are not exact, in networks, they agree within the bounds. Times are added to *timings, which may be
- * NULL. */
+/* Does what gconv_plan_execute() does, for the output rows from `first` on: as many as the heights of outputs[0 ..], whose
+ * pixels are already allocated. No metadata are copied. `window` has at least the input rows that are needed. Results are
+ * the same bits as for the whole image, except in networks whose algorithms are not exact: these agree within their error
+ * bounds. Times are added to *timings, which may be NULL. */
 gconv_status gconv_plan_execute_rows(const gconv_plan *plan, const gconv_input_rows *window, int32_t first,
                                      gconv_image *outputs, size_t output_count, gconv_timings *timings);
 
@@ -264,39 +263,39 @@ const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan);
 typedef struct gconv_layer_info {
   const char *algorithm, *math; /* "direct", "fp32" */
   bool exact;
-  bool each;                               /* applied to each channel by itself: images counts channels then */
+  bool each; /* applied to each channel by itself: then each channel counts as one of `images` */
   int32_t images, channels, height, width; /* N, C, H, W */
   int32_t filters, rows, columns, groups;  /* K, R, S, G */
   int32_t out_height, out_width;           /* P, Q */
   int32_t batch;                           /* images at a time, so that the workspace suffices */
   double flop;                             /* 2 * N * K * C/G * R * S * P * Q */
   size_t workspace_bytes;                  /* on a CPU: of each thread */
-  double error_bound;                      /* error bound of a sum, relative to sum |w * x| + |bias| ... */
-  bool bound_of_largest;                   /* ... or to (sum |w|) * (largest |x| of the group's channels) + |bias| */
+  double error_bound;                      /* error bound of a sum, relative to sum |w * x| + |bias|, or ... ... */
+  bool bound_of_largest; /* ... if this is true, to (sum |w|) * (largest |x| of the group's channels) + |bias| */
   double estimate_ms;
 } gconv_layer_info;
 
-/* Of layer number `layer` of a network; NULL past the end, and of filters. Valid as long as the plan. */
+/* Describes layer number `layer` of a network; NULL past the end, and for plans of filters. Valid as long as the plan. */
 const gconv_layer_info *gconv_plan_layer_info(const gconv_plan *plan, size_t layer);
 
 /* What was chosen and why, for people: several lines, each ended by a newline. *text is owned by the caller: free(). */
 gconv_status gconv_plan_explain(const gconv_plan *plan, char **text);
 
-/* The largest difference between outputs and their recomputation in float64. */
+/* The result of a verification: the largest difference between outputs and their recomputation in float64. */
 typedef struct gconv_verification {
   double max_error;    /* in units of the samples of the output (levels for u8 and u16), before rounding is accounted for */
-  double allowed;      /* the bound at that place, with 1/2 level for the rounding of integer outputs */
+  double allowed;      /* the bound at the place of max_error, with 1/2 level for the rounding of integer outputs */
   double most_allowed; /* the largest finite bound of all places */
-  size_t output;       /* where: the output, and its frame, row, column, channel */
+  size_t output;       /* the place of max_error: the output, and its frame, row, column, channel */
   int32_t frame, y, x, channel;
   double got, expected;
   uint64_t compared; /* samples */
   uint64_t reserved[4];
 } gconv_verification;
 
-/* Recomputes everything from `in` in float64, slowly, on the host. `tolerance` < 0: each sample is held to the bound that
- * the algorithms state, which of networks is carried from layer to layer; >= 0: to this difference in units of the output
- * samples. GCONV_MISMATCH if any sample is further off. *result is filled in both cases. */
+/* Recomputes everything from `in` in float64, slowly, on the host. `tolerance` < 0: each sample is held to the error bound
+ * that the algorithms state; in networks, the bound is propagated from layer to layer. >= 0: each sample may differ by this
+ * much, in units of the output samples. GCONV_MISMATCH if any sample differs by more. *result is filled in both cases. */
 gconv_status gconv_plan_verify(const gconv_plan *plan, const gconv_image *in, const gconv_image *outputs,
                                size_t output_count, double tolerance, gconv_verification *result);
 

@@ -14,10 +14,10 @@
 #define GCONV_PRINTF(text, first)
 #endif
 
-/* Makes the values of an enumeration of the rows of its list, such as GCONV_EACH_LAYER_KIND. */
+/* Turns the rows of a list, such as GCONV_EACH_LAYER_KIND, into the values of an enumeration. */
 #define GCONV_LISTED(name, value) value,
 
-/* Around the declarations of a header: functions of C, which a shared library shows. */
+/* These two enclose the declarations of a header: functions have C linkage, and a shared library exports them. */
 #if defined(__cplusplus)
 #define GCONV_API_BEGIN _Pragma("GCC visibility push(default)") extern "C" {
 #define GCONV_API_END                                                                                                       \
@@ -32,7 +32,7 @@ GCONV_API_BEGIN
 
 typedef enum gconv_status {
   GCONV_OK = 0,
-  GCONV_BAD_ARGUMENT, /* an argument, option or name that fits nothing: the caller's request is wrong */
+  GCONV_BAD_ARGUMENT, /* the caller's request is wrong: an argument, option or name is unknown or does not fit */
   GCONV_BAD_FILE,     /* the contents of a file are not what its format demands */
   GCONV_IO_ERROR,     /* the system refused to open, read, write or rename */
   GCONV_EXISTS,       /* the output exists and the caller asked to keep it */
@@ -41,7 +41,7 @@ typedef enum gconv_status {
   GCONV_UNSUPPORTED,  /* understood, but not by this algorithm, device, format or build */
   GCONV_DEVICE_ERROR, /* the device failed */
   GCONV_MISMATCH,     /* a verification found an error larger than allowed */
-  GCONV_STOPPED       /* the caller wanted no more: gconv_control_use() in gconv_embed.h */
+  GCONV_STOPPED       /* the caller stopped the call: gconv_control_use() in gconv_embed.h */
 } gconv_status;
 
 /* The text of the last failure in this thread: one or a few sentences without a final newline. Never NULL; "" before any
@@ -50,8 +50,8 @@ const char *gconv_last_error(void);
 
 /* "1.2.3" */
 const char *gconv_version(void);
-/* What this library was built with, for reports of faults: names and versions such as "libpng 1.6.39", or "no CUDA" for what
- * was left out; NULL past the end. Static storage. */
+/* Names and versions of the libraries that this one was built with, for bug reports: "libpng 1.6.39", or "no CUDA" for a
+ * part that was left out. NULL past the end. Static storage. */
 const char *gconv_built_with(size_t index);
 
 /* Where warnings and, if wanted, remarks go. */
@@ -62,8 +62,8 @@ typedef void gconv_log_function(gconv_log_level level, const char *text, void *u
  * thread; text has no final newline. */
 void gconv_set_log(gconv_log_function *function, void *user);
 
-/* Async-signal-safe: removes every output of this process that is not complete yet. For a signal handler that then ends the
- * process: finished outputs stay, nothing half-written does. No output can be begun afterwards. */
+/* Removes every output of this process that is not complete yet; finished outputs stay. Async-signal-safe: it is meant for a
+ * signal handler that then ends the process. No output can be begun afterwards. */
 void gconv_remove_unfinished(void);
 
 GCONV_API_END
