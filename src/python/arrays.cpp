@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads arrays of callers (their library, and how their samples lie), and makes arrays for results. NumPy's arrays are read
- * by the buffer protocol, which takes a tenth of a microsecond, arrays of PyTorch and CuPy by DLPack (gconv._arrays). */
+/* Reads arrays of callers (which array library, and the layout in memory), and makes arrays for results. NumPy arrays are
+ * read by the buffer protocol, which takes a tenth of a microsecond, arrays of PyTorch and CuPy by DLPack
+ * (gconv._arrays). */
 #include "core.hpp"
 
 #include <cstring>
@@ -39,14 +40,15 @@ Axes read_axes(nb::handle text, int dimensions) {
   return axes;
 }
 
-/* ---- What an array is ---- */
+/* ---- Reading arrays ---- */
 
 Samples::~Samples() {
   if (buffer.obj)
     PyBuffer_Release(&buffer);
 }
 
-/* Libraries are recognised by the names of types: to import a library that nobody uses would take a second. */
+/* Array libraries are recognised by the names of types: importing a library that the caller does not use would take a
+ * second. */
 static PyTypeObject *numpy_array() {
   static PyTypeObject *type = (PyTypeObject *)nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
   return type;
@@ -74,7 +76,7 @@ static void check_shape(const char *what, int dimensions, const int64_t *shape) 
       refuse("%s has an axis of %lld samples: at most 2147483647 are taken", what, (long long)shape[i]);
 }
 
-/* Sets the type of samples by a format of Python's module struct. */
+/* Sets the type of samples from a format string of Python's module struct. */
 static void see_format(const char *what, const char *format, Samples *samples) {
   const char *code = format ? format : "B";
   if (*code == '>' || *code == '!') {
@@ -154,12 +156,13 @@ static bool see_dlpack(nb::handle array, const char *what, bool writable, Sample
   nb::object where = array.attr("__dlpack_device__")();
   const int type = nb::cast<int>(where[0]);
   nb::object capsule;
-  try { /* -1: no synchronisation, as the work goes into the library's own stream */
+  try { /* -1: no synchronisation is needed, as the work goes into the array library's own stream */
     if (type == nb::device::cuda::value)
       capsule = array.attr("__dlpack__")(nb::arg("stream") = -1);
     else
       capsule = array.attr("__dlpack__")();
-  } catch (nb::python_error &error) { /* a type that DLPack lacks, or a tensor with gradients: gconv._arrays decides */
+  } catch (nb::python_error &error) { /* DLPack lacks the type, or the tensor has gradients, or is on another GPU:
+                                         gconv._arrays handles these */
     capsule = type == nb::device::cuda::value
                   ? nb::object(nb::module_::import_("gconv._arrays").attr("export_from_other_gpu")(array))
                   : nb::object(nb::none());
@@ -210,7 +213,7 @@ bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header
       return false;
   bool pixels = shape[C] <= 4 && (shape[C] == 1 || stride[C] == size) && (shape[W] == 1 || stride[W] == shape[C] * size);
   bool planes = shape[C] > 1 && (shape[W] == 1 || stride[W] == size);
-  if (pixels && planes) /* one column is both: the order of the letters decides */
+  if (pixels && planes) /* an image of one column has both layouts: the order of the letters decides */
     planes = axes.at[C] < axes.at[W];
   if (header)
     planes = header->planar && shape[C] > 1 ? planes : false;
@@ -269,7 +272,7 @@ Axes axes_of_result(const Axes &axes, const gconv_image &header) {
   Axes result = axes;
   if (header.channels == 1 || axes.at[C] >= 0)
     return result;
-  const int place = header.planar ? axes.at[N] == 0 : axes.count; /* before the plane, or after the pixel */
+  const int place = header.planar ? axes.at[N] == 0 : axes.count; /* planar: C stands before H, W; interleaved: after W */
   memmove(result.letters + place + 1, result.letters + place, (size_t)(axes.count - place));
   result.letters[place] = 'C';
   result.letters[++result.count] = '\0';
@@ -297,7 +300,8 @@ nb::object make_result(const Samples &like, nb::handle like_object, const Axes &
   nb::object shape = nb::steal(PyTuple_New(axes.count));
   bool moved = false;
   const char *order_in_memory = header.planar ? "NCHW" : "NHWC";
-  if (header.channels == 1 && axes.at[H] < axes.at[W] && axes.at[N] <= 0) /* the place of C makes no difference */
+  if (header.channels == 1 && axes.at[H] < axes.at[W] &&
+      axes.at[N] <= 0) /* with one channel, the place of C makes no difference */
     order_in_memory = axes.letters;
   for (const char *c = order_in_memory; *c; c++) {
     const int letter = (int)(strchr(LETTERS, *c) - LETTERS);
@@ -310,7 +314,7 @@ nb::object make_result(const Samples &like, nb::handle like_object, const Axes &
   nb::object made = like.library == Library::numpy
                         ? numpy_empty(shape, header.type)
                         : nb::module_::import_("gconv._arrays").attr("empty")(like_object, shape, type_name(header.type));
-  if (moved) { /* the caller's order of letters is a view of the library's order */
+  if (moved) { /* the result gets the caller's order of axes, as a view of the order in memory */
     nb::list order;
     for (int i = 0; i < axes.count; i++)
       order.append(place[strchr(LETTERS, axes.letters[i]) - LETTERS]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An image of a caller for functions that read images by rows: an array, or the path of a file. */
+/* An image argument of functions that read images by rows: an array, or the path of a file. */
 #ifndef GCONV_PYTHON_COMPARED_HPP
 #define GCONV_PYTHON_COMPARED_HPP
 
@@ -7,7 +7,9 @@
 
 namespace gconv_python {
 
-/* One image: an array, or the path of a file. */
+/*
+
+ */
 struct Compared {
   Samples samples;
   gconv_image image = {};

@@ -34,16 +34,16 @@ inline void check(gconv_status status) {
   if (status != GCONV_OK)
     raise(status, gconv_last_error());
 }
-/* Lets go of the GIL as long as it lives, so that other threads of Python run meanwhile, and threads of the library may
- * warn. In the main thread, signals such as Ctrl-C are looked at some 20 times a second, and so is the watcher of this
- * thread (gconv.progress): if a handler or the watcher raises, calls of the library stop, and end() sets the exception. */
+/* Releases the GIL as long as the object lives, so that other Python threads can run, and threads of the library can warn.
+ * About 20 times a second, it checks for signals such as Ctrl-C (in the main thread), and calls the watcher of this thread
+ * (gconv.progress). If a signal handler or the watcher raises, calls of the library stop, and end() sets the exception. */
 class Released {
 public:
   Released();
   ~Released();
   Released(const Released &) = delete;
   Released &operator=(const Released &) = delete;
-  /* Takes the GIL. Returns `status`, or GCONV_STOPPED with an exception that is set: raise() throws it. */
+  /* Acquires the GIL. Returns `status`, or sets an exception, which raise() throws, and returns GCONV_STOPPED. */
   gconv_status end(gconv_status status);
 
 private:
@@ -53,12 +53,13 @@ private:
   const gconv_control *before_;
   PyThreadState *state_;
   PyObject *raised_ = nullptr;
-  const char *told_ = nullptr; /* what the watcher was told last */
+  const char *told_ = nullptr; /* the work that was last reported to the watcher */
 };
-/* Calls the watcher of this thread, if there is one. Returns false with an exception that is set: of the watcher, or since
- * it has returned False. The caller holds the GIL. */
+/* Calls the watcher of this thread, if there is one. If the watcher raises or returns False, sets an exception and returns
+ * false. The caller holds the GIL. */
 bool tell_watcher(const char *what, double done);
-/* As long as it lives, calls are a part of a longer work, begin .. begin + length of 1, for the watcher of this thread. */
+/* As long as the object lives, the watcher of this thread gets the progress of calls scaled to begin .. begin + length: the
+ * calls are a part of a longer work, which is 0 .. 1. */
 struct PartOfWork {
   PartOfWork(double begin, double length);
   ~PartOfWork();
@@ -74,9 +75,9 @@ template <typename Function> void call(Function function) {
 /* Raises gconv.ArgumentError, with a text as in printf(). */
 [[noreturn]] void refuse(const char *format, ...) GCONV_PRINTF(1, 2);
 
-/* ---- What callers give (given.cpp) ---- */
+/* ---- Reading arguments of callers (given.cpp) ---- */
 
-/* Raises gconv.ArgumentError: `value` is no value for the argument `name`. */
+/* Raises gconv.ArgumentError: `value` is not valid for the argument `name`. */
 [[noreturn]] void refuse_value(const char *name, nb::handle value);
 /* Returns the bytes of a path that is given as str (in the system's encoding), bytes, or os.PathLike. */
 std::string path_of(nb::handle given);
@@ -97,7 +98,7 @@ template <typename T> T value_of(const nb::dict &options, const char *name, T ot
   return value;
 }
 
-/* Sets fields of a record, numbers and enumerations, from a dict of options, each by the name before it: take(options,
+/* Sets fields (numbers and enumerations) from a dict of options. Arguments are pairs of a name and a field: take(options,
  * "rows", fit.rows, "columns", fit.columns). Fields that the dict lacks stay as they are. */
 template <typename T, typename... More> void take(const nb::dict &options, const char *name, T &field, More &&...more) {
   using Value = typename std::conditional<std::is_enum<T>::value, int, T>::type;
@@ -106,7 +107,7 @@ template <typename T, typename... More> void take(const nb::dict &options, const
     take(options, more...);
 }
 
-/* Puts values into a dict, each by the name before it: put(info, "rows", 3, "columns", 5). A NULL text becomes None. */
+/* Puts pairs of a name and a value into a dict: put(info, "rows", 3, "columns", 5). A NULL text becomes None. */
 template <typename T, typename... More> void put(nb::dict &dict, const char *name, T &&value, More &&...more) {
   dict[name] = std::forward<T>(value);
   if constexpr (sizeof...(more) > 0)
@@ -118,7 +119,7 @@ template <typename... Pairs> nb::dict dict_of(Pairs &&...pairs) {
   return dict;
 }
 
-/* A record of the library that is freed at its end. */
+/* A struct of the library whose destructor frees it. */
 template <typename T, auto Free> struct Owned : T {
   Owned() : T{} {}
   Owned(const Owned &) = delete;
@@ -128,7 +129,7 @@ template <typename T, auto Free> struct Owned : T {
   }
 };
 
-/* An object of the library, which is a pointer; freed at its end. */
+/* A pointer to an object of the library, which the destructor frees. */
 template <typename T, auto Free> struct Held {
   T *it = nullptr;
   Held() = default;
@@ -139,7 +140,7 @@ template <typename T, auto Free> struct Held {
   }
 };
 
-/* Makes an array of NumPy, which takes over the numbers. */
+/* Makes a NumPy array that owns the numbers. */
 template <typename T> nb::object numpy_of(std::vector<T> numbers, std::initializer_list<size_t> shape) {
   auto *kept = new std::vector<T>(std::move(numbers));
   nb::capsule owner(kept, [](void *memory) noexcept { delete (std::vector<T> *)memory; });
@@ -149,7 +150,7 @@ template <typename T> nb::object numpy_of(std::vector<T> numbers, std::initializ
 /* ---- Filters (filters.cpp) ---- */
 
 using FilterList = Owned<gconv_filters, gconv_filters_free>;
-/* Reads Python's filters, tuples of name, taps, anchor, divisor, offset and marked, into *filters. */
+/* Reads filters from Python: tuples (name, taps, anchor row, anchor column, divisor, offset, marked). */
 void read_filters_given(const nb::list &given, gconv_filters *filters);
 /* Returns a filter as such a tuple. */
 nb::tuple filter_to_python(const gconv_filter &filter);
@@ -162,7 +163,7 @@ template <typename T> void take_geometry(const nb::dict &given, T &to) {
 }
 /* Reads the options of a convolution, which have the names of gconv_options. `algorithm` keeps the text of that option. */
 gconv_options read_options(const nb::dict &given, std::string *algorithm);
-/* Makes the operation of filters, with the weights of `given`, if it has any. */
+/* Makes the operation of filters, with the samples' weights in `given`, if it has any. */
 gconv_status make_filters(const gconv_filters &filters, const nb::dict &given, gconv_options &options,
                           gconv_operation **operation);
 
@@ -170,10 +171,10 @@ gconv_status make_filters(const gconv_filters &filters, const nb::dict &given, g
 
 /* Returns the device called `name`, which is opened at the first call, and then kept. Raises if it cannot be used. */
 gconv_device *device_named(const std::string &name);
-/* Returns a CPU of one thread, for work that ends before another thread would be awake. */
+/* Returns a CPU device of one thread, for work so short that waking other threads would take longer. */
 gconv_device *lone_cpu();
-/* Returns a number that changes after a fork. The child has none of the parent's threads: so it forgets all devices, and all
- * plans that were made at another number. */
+/* Returns a number that changes in the child of a fork. The child lacks the parent's threads: so it forgets all devices, and
+ * all plans that were made while the number was another. */
 unsigned generation();
 
 /* ---- Arrays of callers (arrays.cpp) ---- */
@@ -183,13 +184,13 @@ enum class Library { numpy, torch, cupy, other };
 /* The letters of an array's axes, N, C, H and W, in the order of the axes. */
 struct Axes {
   int count = 0;
-  int at[4] = {-1, -1, -1, -1}; /* which axis of the array is N, C, H, W; -1: it has none */
+  int at[4] = {-1, -1, -1, -1}; /* the array's axis for each of N, C, H, W; -1: the array has none */
   char letters[5] = "";
 };
 /* Reads axes from a text such as "HWC", or, for None, from the number of dimensions. Raises if the text is wrong. */
 Axes read_axes(nb::handle text, int dimensions);
 
-/* An array of a caller, which is kept as long as this record. */
+/* A caller's array, which stays alive as long as this struct. */
 struct Samples {
   Samples() = default;
   Samples(const Samples &) = delete;
@@ -199,7 +200,7 @@ struct Samples {
   Library library = Library::other;
   uint8_t *data = nullptr;
   gconv_type type = GCONV_U8;
-  bool taken = false; /* the library has this type */
+  bool taken = false; /* gconv takes this element type */
   int dimensions = 0;
   int64_t shape[4] = {1, 1, 1, 1};
   int64_t stride[4] = {0, 0, 0, 0}; /* in bytes */
@@ -208,30 +209,32 @@ struct Samples {
   nb::ndarray<nb::ro> held; /* keeps the array alive, with DLPack */
 };
 
-/* Reads an array of NumPy, PyTorch or CuPy. Returns false if it is none. Raises for arrays that nobody can take. */
+/* Reads an array of NumPy, PyTorch or CuPy. Returns false for other objects. Raises if neither gconv nor a conversion in
+ * gconv._arrays can take the array. */
 bool see(nb::handle array, const char *what, bool writable, Samples *samples);
 
 /* Describes the array as an image of the library. Returns false if the library does not take its strides, order of axes or
- * type, so that it must be copied first. `header`: the layout that it must have (of outputs); NULL: any. */
+ * type: then it must be copied first. `header`: the layout that an output must have; NULL: any. */
 bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header, gconv_array *array, gconv_image *image);
 
-/* Returns an array in memory of the host, H x W or H x W x C, as an image; `samples` keeps it. Raises for others. */
+/* Returns an array in host memory, H x W or H x W x C, as an image; `samples` keeps the array alive. Raises for other
+ * arrays. */
 gconv_image image_of(nb::handle array, const char *what, Samples *samples);
 
-/* Returns `axes` for a result like `header`: with the letters that are missing. */
+/* Returns `axes` for a result like `header`: C is added if the result has channels and the input has no such axis. */
 Axes axes_of_result(const Axes &axes, const gconv_image &header);
 
-/* Makes an array, of the library that `like` is of, for an image like `header`. */
+/* Makes an array for an image like `header`, of the same array library as `like`. */
 nb::object make_result(const Samples &like, nb::handle like_object, const Axes &axes, const gconv_image &header,
                        Samples *samples);
 
 /* Returns whether the memory of both arrays overlaps. */
 bool overlap(const Samples &a, const Samples &b);
 
-/* Returns the stream in which the array's library works now. */
+/* Returns the current CUDA stream of the array's library. */
 void *current_stream(const Samples &samples);
 
-/* ---- The functions of each file that fill the module ---- */
+/* ---- Each file's function that adds to the module ---- */
 
 void add_devices(nb::module_ &module);
 void add_watching(nb::module_ &module);

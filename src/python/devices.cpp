@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices are opened when they are first needed, and shared by all plans of the process. */
+/* Opens devices when they are first needed. All plans of the process share them. */
 #include "core.hpp"
 
 #include <map>
 
 namespace gconv_python {
 
-/* Never freed: plans of other modules may end after this one. */
+/* Never freed: plans that other modules hold may be freed after this module. */
 struct State {
   std::mutex lock;
   std::map<std::pair<std::string, int>, gconv_device *> devices; /* by name and threads */
@@ -99,7 +99,7 @@ static void log(gconv_log_level level, const char *text, void *) {
   if (level != GCONV_LOG_WARNING || !Py_IsInitialized())
     return;
   nb::gil_scoped_acquire acquired;
-  PyObject *type, *value, *trace; /* an exception that is being raised */
+  PyObject *type, *value, *trace; /* keeps an exception that is being raised */
   PyErr_Fetch(&type, &value, &trace);
   try {
     nb::module_::import_("gconv._errors").attr("warn")(text);
@@ -113,7 +113,7 @@ void add_devices(nb::module_ &module) {
   gconv_set_log(log, nullptr);
   module.def("version", &gconv_version);
   module.def("built_with", &list_built_with);
-  module.def("devices", &list_devices, nb::call_guard<>());
+  module.def("devices", &list_devices);
   module.def("algorithms", &list_algorithms);
   module.def("set_threads", &set_threads, nb::arg("count"));
   module.def("forget", &forget);

@@ -8,7 +8,7 @@
 
 namespace gconv_python {
 
-/* Returns the name of what makes the exception of a text. */
+/* Returns the name of the class or function in gconv._errors that makes the exception. */
 static const char *maker_of(gconv_status status) {
   switch (status) {
   case GCONV_BAD_ARGUMENT:
@@ -42,9 +42,10 @@ static double seconds() {
 
 /* ---- Progress ---- */
 
-static thread_local PyObject *watcher; /* owned: what gconv.progress has given this thread, or NULL */
+static thread_local PyObject *watcher; /* owned: the function that gconv.progress set for this thread, or NULL */
 static thread_local double part_begin = 0, part_length = 1;
-static thread_local double looked; /* when this thread looked at signals and its watcher last: in short calls it does not */
+static thread_local double
+    looked; /* the last time that this thread checked signals and called its watcher: so short calls do not */
 
 PartOfWork::PartOfWork(double begin, double length) {
   part_begin = begin;
@@ -68,7 +69,7 @@ bool tell_watcher(const char *what, double done) {
   return goes_on;
 }
 
-/* Returns the watcher before, or None. */
+/* Sets the watcher. Returns the previous watcher, or None. */
 static nb::object watch(nb::handle given) {
   nb::object before = watcher ? nb::steal(watcher) : nb::none();
   watcher = given.is_none() ? nullptr : given.inc_ref().ptr();
@@ -93,7 +94,7 @@ Released::~Released() {
     end(GCONV_OK);
 }
 
-/* Keeps the exception that is set, for end(). */
+/* Moves the current exception to raised_, for end(). */
 void Released::keep_raised() {
   PyObject *type, *trace;
   PyErr_Fetch(&type, &raised_, &trace);

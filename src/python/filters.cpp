@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters: read from files and names, and made into operations. */
+/* Reads filters from files and names, and makes operations of them. */
 #include "gconv_science.h"
 #include "operation.hpp"
 
@@ -61,7 +61,9 @@ gconv_status make_filters(const gconv_filters &filters, const nb::dict &given, g
 
 /* ---- Filters ---- */
 
-/* Reads Python's filters: tuples of name, taps, anchor, divisor, offset, marked. */
+/*
+
+ */
 void read_filters_given(const nb::list &given, gconv_filters *filters) {
   filters->items = (gconv_filter *)calloc(nb::len(given) + 1, sizeof *filters->items);
   if (!filters->items)
@@ -103,7 +105,7 @@ static nb::tuple read_filters(nb::handle given, nb::handle syntax) {
   return nb::make_tuple(filters.gradient, list);
 }
 
-/* Returns how many filters a text means. The build of the package calls this, where there is no NumPy. */
+/* Returns how many filters a text means. The build of the package calls this without NumPy (kernels_stub.py). */
 static size_t count_filters(const std::string &spec) {
   FilterList filters;
   call([&] { return gconv_filters_read(spec.c_str(), nullptr, &filters); });

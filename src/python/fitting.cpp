@@ -15,7 +15,7 @@ static nb::dict quality_of(const gconv_fit_quality &quality) {
   return dict_of("r2", quality.r2, "residual", quality.residual, "samples", quality.samples, "clipped", quality.clipped);
 }
 
-/* Adds a pair. If there are several, an error names the number of its pair, from 0 on. */
+/* Adds pair `number`. If there are several pairs, an error has the number of its pair, from 0 on. */
 static void add_pair(gconv_fit &all, gconv_device *device, const nb::list &pairs, size_t number, double held) {
   nb::handle pair = pairs[number];
   Compared before(pair[0], "before"), after(pair[1], "after");
@@ -26,7 +26,7 @@ static void add_pair(gconv_fit &all, gconv_device *device, const nb::list &pairs
   check(status);
 }
 
-/* `pairs`: (before, after) each. Returns (filter, taps in float64, a dict of all else). */
+/* `pairs`: tuples (before, after). Returns (filter, taps in float64, a dict of the other results). */
 static nb::tuple fit(const nb::list &pairs, const nb::dict &given) {
   Owned<gconv_fit, gconv_fit_free> all;
   Owned<gconv_fit_result, free_result> result;

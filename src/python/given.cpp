@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads what callers give: paths, texts, numbers. */
+/* Reads arguments of callers: paths, texts, numbers. */
 #include "core.hpp"
 
 #include <cstring>
@@ -19,7 +19,7 @@ std::string path_of(nb::handle given) {
   }
   if (!PyErr_ExceptionMatches(PyExc_ValueError))
     throw nb::python_error();
-  PyErr_Clear(); /* a byte 0, at which C would cut the name, or a character that no name can have */
+  PyErr_Clear(); /* a zero byte, which would end a name in C, or a character that the file system's encoding lacks */
   refuse("%s is no path: it has a character that names of files cannot have",
          nb::cast<std::string>(nb::repr(given)).c_str());
 }

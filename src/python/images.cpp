@@ -23,7 +23,8 @@ static nb::dict describe(const gconv_image &image) {
                  bytes_of(image.xmp, image.xmp_bytes), "jpeg_quality", image.jpeg_quality);
 }
 
-/* Makes an array of an image's pixels. `owner` frees the image. There is an axis N or C only if it is longer than 1. */
+/* Makes a NumPy array that shows an image's pixels; `owner` frees the image. The array has an axis N or C only if that is
+ * longer than 1. */
 static nb::object show(const gconv_image &image, nb::capsule owner, std::string *axes) {
   const int64_t size = (int64_t)gconv_type_bytes(image.type), planes = image.planar ? image.channels : 1;
   const int64_t row = (int64_t)image.row_bytes / size, plane = (int64_t)image.plane_bytes / size;
@@ -48,11 +49,11 @@ static nb::object show(const gconv_image &image, nb::capsule owner, std::string 
   return nb::ndarray<nb::numpy>(image.data, count, shape, owner, stride, types[image.type], nb::device::cpu::value).cast();
 }
 
-/* Bytes of a caller, as bytes, bytearray, memoryview and arrays have them: held as long as this record. */
+/* A caller's bytes (of bytes, bytearray, memoryview or an array), which stay alive as long as this struct. */
 struct Bytes {
   Py_buffer buffer = {};
   Bytes(nb::handle given) {
-    if (PyObject_GetBuffer(given.ptr(), &buffer, PyBUF_SIMPLE) != 0) /* only memory without gaps */
+    if (PyObject_GetBuffer(given.ptr(), &buffer, PyBUF_SIMPLE) != 0) /* accepts only contiguous memory */
       throw nb::python_error();
   }
   Bytes(const Bytes &) = delete;
@@ -70,7 +71,7 @@ struct Bytes {
   }
 };
 
-/* Returns (array, axes, a dict of what else the file says). read(options, image) reads the image, without the GIL. */
+/* Returns (array, axes, a dict of metadata). read(options, image) reads the image, without the GIL. */
 template <typename Read> nb::tuple show_read(uint64_t max_pixels, Read read) {
   auto made = std::make_unique<ImageOwner>();
   gconv_read_options options = {};
@@ -122,7 +123,7 @@ static nb::dict decode_header(nb::handle given, const std::string &member) {
       [&](gconv_image *image, const gconv_format_info **format) { return gconv_image_decode_header(&from, image, format); });
 }
 
-/* Calls write(options, image), without the GIL, with the options and the image that a caller gives. */
+/* Calls write(options, image), without the GIL, with the caller's options and image. */
 template <typename Write> void give_image(nb::handle array, nb::handle axes_text, const nb::dict &given, Write write) {
   Samples samples;
   gconv_array seen;
@@ -155,7 +156,7 @@ template <typename Write> void give_image(nb::handle array, nb::handle axes_text
   metadata("xmp", xmp, image.xmp_bytes);
   metadata("comment", comment, comment_bytes);
   if (comment && memchr(comment, 0, comment_bytes))
-    refuse("metadata: the comment has a byte of 0, with which a comment ends: leave it out");
+    refuse("metadata: the comment has a byte of 0, which would end the comment: leave it out");
   image.xmp = (char *)xmp;
   image.comment = (char *)comment;
   call([&] { return write(&options, &image); });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs: one operation on many files. The run has a thread of its own, so that Ctrl-C is seen while it goes on. */
+/* Jobs: one operation on many files. A job runs in a thread of its own, so that the calling thread can react to Ctrl-C. */
 #include "learning.hpp"
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace gconv_python {
 
-/* All parts of a run, freed at the end in the right order. */
+/* Everything that a run needs; the destructor frees it in the right order. */
 struct Job {
   gconv_texts specs = {}, exclude = {};
   gconv_inputs inputs = {};
@@ -22,7 +22,7 @@ struct Job {
   gconv_message message;
   std::string device, suffix, output;
   nb::object progress;
-  PyObject *raised = nullptr; /* the exception of a call of progress, or of a signal; guarded by the GIL */
+  PyObject *raised = nullptr; /* the exception of the progress function or of a signal handler; guarded by the GIL */
   volatile int stop = 0;
 
   ~Job() {
@@ -38,7 +38,7 @@ struct Job {
     if (status != GCONV_OK)
       raise(status, message.text);
   }
-  /* Keeps the exception that is set, if it is the first, and ends the run. */
+  /* Stores the current exception, if it is the first one, and ends the run. */
   void keep_raised() {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
@@ -105,7 +105,7 @@ static gconv_status run_batch(Job *job) {
   gconv_status status = GCONV_OK;
   nb::gil_scoped_release released;
   std::thread thread([&] {
-    gconv_control control = {}; /* images at work stop, too */
+    gconv_control control = {}; /* stops the images that are being processed, too */
     control.stop = &job->stop;
     control.progress = note_progress;
     control.user = &progress;
@@ -160,7 +160,7 @@ static void name_outputs(Job *job, const nb::dict &given, bool each_filter) {
   naming.planes = value_of(given, "planes", 0);
   job->check(gconv_outputs_name(&job->inputs, &naming, &job->outputs, &job->message));
   job->check(gconv_outputs_check(&job->inputs, &job->outputs, &job->message));
-  if (job->inputs.missed.count > 0) /* all or nothing */
+  if (job->inputs.missed.count > 0) /* a run is all or nothing */
     refuse("%s", job->inputs.missed.items[0]);
 }
 
@@ -171,7 +171,8 @@ static nb::dict summary_of(const Job &job) {
                  summary.wall_ms);
 }
 
-/* `model`: None, or a network or a machine in place of filters; `filters`: the names for {filter}. */
+/* `model`: None, or a network or a support vector machine, which is applied in place of filters; `filters` then only has the
+ * names for {filter}. */
 static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::handle model, const nb::dict &options,
                         nb::handle output, const nb::dict &given, nb::object progress) {
   Job job;

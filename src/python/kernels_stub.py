@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Prints kernels.pyi, the types of gconv.kernels, which makes its functions of what the extension lists.
+"""Prints kernels.pyi: the types of the functions of gconv.kernels, which that module makes from a list in the extension.
 
-    kernels_stub.py FOLDER     # of the extension, _core
+    kernels_stub.py FOLDER     # the folder of the extension _core
 """
 import keyword
 import sys

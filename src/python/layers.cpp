@@ -9,7 +9,7 @@ namespace gconv_python {
 using Weights = nb::ndarray<const float, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Biases = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/* A bank that has a copy of the weights. */
+/* A bank that owns a copy of the weights. */
 struct Bank : gconv_bank {
   std::vector<float> numbers, constants;
 
@@ -41,7 +41,7 @@ public:
   Layer(gconv_operation *operation, std::unique_ptr<Bank> bank)
       : Operation(operation, nb::none(), false), bank_(std::move(bank)) {}
 
-  /* Returns whether the layer's weights and biases have the same bits. The shapes are known to be the same. */
+  /* Returns whether the layer's weights and biases have the same bits as these. The caller has compared the shapes. */
   bool holds(Weights weights, nb::object bias) const {
     if (bias.is_none() != bank_->constants.empty() || !same_numbers(bank_->numbers, weights.data(), weights.size()))
       return false;

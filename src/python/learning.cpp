@@ -8,7 +8,7 @@ namespace gconv_python {
 
 /* ---- Data sets ---- */
 
-/* The texts of a dict, which must live as long as the options that point to them. */
+/* Options from a dict, with the texts that they point to. */
 struct DatasetOptions {
   std::vector<std::unique_ptr<std::string>> texts;
   std::vector<const char *> classes;
@@ -62,10 +62,10 @@ static std::unique_ptr<Cases> cases_of(const nb::dict &given) {
   auto made = std::make_unique<Cases>();
   gconv_dataset_cases &all = made->all;
   const nb::list labels = value_of(given, "labels", nb::list()), names = value_of(given, "names", nb::list());
-  made->texts.reserve(nb::len(labels) + nb::len(names)); /* so that no text moves */
+  made->texts.reserve(nb::len(labels) + nb::len(names)); /* labels and names point into the texts, which must not move */
   const auto keep = [&](const nb::list &given_texts, const char *what, std::vector<const char *> *list) {
     for (nb::handle text : given_texts) {
-      const nb::bytes bytes(text.attr("encode")("utf-8", "surrogateescape")); /* names in bytes may be no UTF-8 */
+      const nb::bytes bytes(text.attr("encode")("utf-8", "surrogateescape")); /* names that were bytes may not be UTF-8 */
       if (strlen(bytes.c_str()) != bytes.size())
         refuse_value(what, text);
       list->push_back(made->texts.emplace_back(bytes.c_str()).c_str());
@@ -157,7 +157,7 @@ static Network *train(const Network &network, Dataset &dataset, const nb::dict &
     if (!report.is_none())
       report(epoch_of(epoch));
   }
-  if (!tell_watcher("training", 1)) /* epochs may have been too short to be told of */
+  if (!tell_watcher("training", 1)) /* short epochs may not have reported progress */
     throw nb::python_error();
   auto trained = std::make_unique<Network>();
   check(gconv_trainer_network(trainer.it, false, trained.get()));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases, and models that are trained on them. */
+/* Data sets, and models that are trained on them. */
 #ifndef GCONV_PYTHON_LEARNING_HPP
 #define GCONV_PYTHON_LEARNING_HPP
 
@@ -7,7 +7,7 @@
 
 namespace gconv_python {
 
-/* Cases that a caller has in arrays, which are kept as long as this record. */
+/* Cases in a caller's arrays, which stay alive as long as this struct. */
 struct Cases {
   std::vector<std::unique_ptr<Samples>> samples;
   std::vector<gconv_image> images, wanted;
@@ -18,8 +18,8 @@ struct Cases {
 };
 
 struct Dataset {
-  std::unique_ptr<Cases> cases;                                 /* of arrays; freed after the data sets */
-  Held<gconv_dataset, gconv_dataset_free> whole, first, second; /* first, second: the parts, once the set is split */
+  std::unique_ptr<Cases> cases;                                 /* cases in arrays; must be freed after the data sets */
+  Held<gconv_dataset, gconv_dataset_free> whole, first, second; /* first, second: the parts, if the set was split */
 };
 
 /* Weights of classes, from a dict. The names live as long as the array that points to them. */
@@ -44,7 +44,7 @@ struct ClassWeights {
 /* A support vector machine. */
 using Machine = Held<gconv_svm, gconv_svm_free>;
 
-/* Makes the operation of a network or a machine. Raises if that fails. */
+/* Makes the operation of a network or a support vector machine. Raises if that fails. */
 gconv_operation *model_operation(nb::handle model, const std::string &present, const gconv_format_info *format,
                                  const nb::dict &given);
 

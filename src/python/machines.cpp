@@ -113,7 +113,7 @@ gconv_operation *model_operation(nb::handle model, const std::string &present, c
   return operation;
 }
 
-/* Makes an operation, which holds the model. Only the host makes features of pixels, and pictures. */
+/* Makes an operation that keeps the model alive. Features of pixels, and pictures, are computed on the host only. */
 static Operation *operation_of(nb::object model, const std::string &present, const nb::dict &given) {
   gconv_operation *operation = model_operation(model, present, nullptr, given);
   const bool on_host = !nb::isinstance<Network>(model) || present == "image" || nb::cast<const Network &>(model).features;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The extension gconv._core: a thin binding of the public headers. The package around it is written in Python. */
+/* The extension module gconv._core: a thin binding of the public headers. The rest of the package is written in Python. */
 #include "core.hpp"
 
 NB_MODULE(_core, module) {
   using namespace gconv_python;
-  nb::set_leak_warnings(false); /* plans that a program keeps until its end are no leak */
+  nb::set_leak_warnings(false); /* a program may keep plans until its end: that is not a leak */
   add_devices(module);
   add_watching(module);
   add_filters(module);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A network that Python holds, and the form in which outputs of networks and models are given. */
+/* A network that Python owns, and the form of the outputs of networks and support vector machines. */
 #ifndef GCONV_PYTHON_NETWORK_HPP
 #define GCONV_PYTHON_NETWORK_HPP
 

@@ -51,7 +51,7 @@ gconv_operation *network_operation(const gconv_network &network, const std::stri
   options.algorithm = algorithm.c_str();
   take(given, "math", options.math, "gray", options.gray);
   gconv_operation *operation = nullptr;
-  gconv_network chosen = network; /* shares all with it */
+  gconv_network chosen = network; /* a shallow copy */
   chosen.output = output.empty() ? nullptr : output.c_str();
   check(network.features ? gconv_operation_pixels(&network, &options, &operation)
                          : gconv_operation_of_network(&chosen, &options, &operation));
@@ -93,7 +93,7 @@ static void save(const Network &network, nb::handle given) {
   call([&] { return gconv_network_write(path.c_str(), &network); });
 }
 
-/* Returns (name, type, shape) of each; the shape is None where the model does not say it. */
+/* Returns a tuple (name, type, shape) for each tensor; the shape is None if the model does not say it. */
 static nb::tuple tensors_of(const gconv_network_tensor *tensors, size_t count) {
   nb::list list;
   for (size_t i = 0; i < count; i++) {
@@ -138,7 +138,7 @@ static nb::tuple weights_of(const Network &network, size_t index) {
 
 /* ---- Graphs on arrays of any shape ---- */
 
-/* Arrays of NumPy, contiguous, by the buffer protocol. */
+/* Buffers of contiguous NumPy arrays. */
 struct Buffers {
   std::vector<Py_buffer> all;
   ~Buffers() {
@@ -147,10 +147,10 @@ struct Buffers {
   }
 };
 
-/* `given`: (name, array, its type) of each input. Fills tensors whose names `names` keeps. */
+/* `given`: a tuple (name, array, type) for each input. The tensors point to names and types in `texts`. */
 static void take_tensors(const nb::list &given, Buffers *buffers, std::vector<std::string> *texts,
                          std::vector<gconv_network_tensor> *tensors) {
-  texts->reserve(2 * nb::len(given)); /* so that texts stay where they are */
+  texts->reserve(2 * nb::len(given)); /* the tensors point into the texts, which must not move */
   for (nb::handle one : given) {
     gconv_network_tensor tensor = {};
     Py_buffer buffer = {};
@@ -172,7 +172,7 @@ static void take_tensors(const nb::list &given, Buffers *buffers, std::vector<st
   }
 }
 
-/* Returns (bytes as an array of NumPy, type, shape); takes over the memory. */
+/* Returns (a NumPy array of bytes, type, shape). The array owns the tensor's memory. */
 static nb::tuple give_tensor(gconv_network_tensor *tensor, size_t bytes) {
   nb::list shape;
   for (int32_t i = 0; i < tensor->axes; i++)
@@ -190,13 +190,13 @@ static size_t bytes_of(const gconv_network_tensor &tensor, const nb::dict &type_
   return bytes;
 }
 
-/* inputs: (name, array, type) of each; outputs: their names; type_bytes: how many bytes an element of each type has. */
+/* inputs: a tuple (name, array, type) for each; outputs: their names; type_bytes: the bytes of an element, by type. */
 static nb::list run_graph(const Network &network, const nb::list &inputs, const nb::list &outputs,
                           const nb::dict &type_bytes, const std::string &device) {
   Buffers buffers;
   std::vector<std::string> texts, names;
   std::vector<gconv_network_tensor> in, out;
-  in.reserve(1); /* so that there is an array even of no inputs */
+  in.reserve(1); /* so that data() is not NULL even if there are no inputs */
   out.reserve(1);
   take_tensors(inputs, &buffers, &texts, &in);
   for (nb::handle name : outputs)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Applies operations to arrays. Other files make operations, of filters, layers or networks. */
+/* Applies operations to arrays. Other files make the operations from filters, layers or networks. */
 #include "operation.hpp"
 
 #include <algorithm>
@@ -7,12 +7,13 @@
 
 namespace gconv_python {
 
-/* Work that takes one thread less than this is not shared: to wake other threads takes half as long. Results are the
+/* Work that takes one thread less than this is done by one thread, as waking others takes half as long. Results are the
  * same. */
 static const double LONE_MS = 0.15;
 enum { KEPT_SHAPES = 8, KEPT_PLANS = 64 }; /* the most shapes of an operation; the most idle plans of a shape */
 
-/* Bytes of a strip's input, and least rows: the stages' results for it stay in L2 and L3. */
+/* The bytes of a strip's input, and the fewest rows of a strip: so the results of the stages stay in the L2 and L3
+ * caches. */
 enum { STRIP_BYTES = 2 << 20, LEAST_STRIP = 32 };
 
 /* ---- Plans ---- */
@@ -35,7 +36,7 @@ void Operation::clear() {
   shapes_.clear();
 }
 
-/* Plans from before a fork belong to threads that the child lacks: they are left as they are. */
+/* Plans that were made before a fork use threads that the child lacks: the child leaks them on purpose. */
 void Operation::forget_after_fork() {
   if (generation_ != generation()) {
     shapes_.clear();
@@ -101,7 +102,7 @@ void Operation::give_back(gconv_plan *plan, const gconv_image &like, gconv_devic
     gconv_plan_free(one);
 }
 
-/* A plan that is given back at the end. */
+/* A plan that the destructor gives back. */
 struct Operation::Taken {
   Operation &operation;
   const gconv_image &like;
@@ -118,9 +119,9 @@ struct Operation::Taken {
   }
 };
 
-/* ---- Applying it ---- */
+/* ---- Execution ---- */
 
-/* The outputs of a call: arrays, and how the library sees them. */
+/* The outputs of a call: the arrays, and their descriptions for the library. */
 struct Outputs {
   std::vector<nb::object> objects;
   std::unique_ptr<Samples[]> samples;
@@ -128,7 +129,8 @@ struct Outputs {
   std::vector<gconv_image> images;
 };
 
-/* Takes an array of the caller as output number `i`. Returns false if the output must be made elsewhere, and copied. */
+/* Uses the caller's array `out` as output number `i`. Returns false if the output must be computed in other memory, and
+ * copied. */
 static bool take_output(nb::handle out, const gconv_image &header, const Axes &axes, const Samples &in, size_t i,
                         Outputs *outputs) {
   Samples &samples = outputs->samples[i];
@@ -204,8 +206,8 @@ static gconv_image rows_of(const gconv_image &image, int32_t first, int32_t end)
   return rows;
 }
 
-/* Executes a plan with several stages on the host strip by strip: results between stages stay in the caches, and need no
- * memory of the size of an image, which the system would clear for each call. */
+/* Executes a plan with several stages on the host strip by strip: results between stages stay in the caches. They also need
+ * no memory of the size of an image, which the system would zero in each call. */
 static gconv_status execute_strips(gconv_plan *plan, const gconv_image &image, std::vector<gconv_image> &outputs) {
   const int32_t step = gconv_plan_row_step(plan), height = outputs[0].height;
   const int64_t wanted = STRIP_BYTES / ((int64_t)image.row_bytes + 1);
@@ -252,7 +254,7 @@ nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle dev
   Samples samples;
   gconv_array in;
   gconv_image header;
-  if (!see(image, "the image", false, &samples) || samples.type == GCONV_I16) /* int16 is the type of results alone */
+  if (!see(image, "the image", false, &samples) || samples.type == GCONV_I16) /* only results can be int16 */
     return nb::none();
   const Axes axes = read_axes(axes_text, samples.dimensions);
   if (!lay_out(samples, axes, nullptr, &in, &header))
@@ -336,7 +338,7 @@ nb::object Operation::run_rows(nb::handle window, nb::handle axes_text, nb::hand
   return object;
 }
 
-/* ---- What it will do ---- */
+/* ---- Descriptions ---- */
 
 nb::object Operation::explain(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
   const gconv_image like = header_of(shape, type, planar);

@@ -12,15 +12,15 @@ namespace gconv_python {
 struct Shape {
   gconv_image like = {};
   gconv_device *device = nullptr;
-  void *stream = nullptr; /* the stream of its plans: on a GPU, executions of one plan follow each other in a stream */
+  void *stream = nullptr; /* on a GPU, the stream of its plans: executions of one plan must be in one stream */
   std::vector<gconv_plan *> idle;
 };
 
 class Operation {
 public:
-  /* Takes over `operation`. `owner` keeps the banks or networks that it needs. `on_host`: it has stages that only the host
-   * has. `alpha`: the last channel of images is alpha. `by_strips`: results by rows are the same, so plans with stages on
-   * the host go by strips. */
+  /* Owns `operation`. `owner` keeps alive the banks or networks that it needs. `on_host`: it has stages that run only on the
+   * host. `alpha`: the last channel of images is alpha. `by_strips`: results by rows have the same bits, so plans with
+   * stages on the host are executed strip by strip. */
   Operation(gconv_operation *operation, nb::object owner, bool on_host, bool alpha = false, bool by_strips = false);
   ~Operation();
   Operation(const Operation &) = delete;
@@ -31,13 +31,14 @@ public:
   /* explain() and info() describe the plan for images of this shape and type. */
   nb::object explain(nb::handle shape, const std::string &type, bool planar, const std::string &device);
   nb::dict info(nb::handle shape, const std::string &type, bool planar, const std::string &device);
-  /* For arrays whose numbers become float32 strip by strip (gconv._arrays): the strips of such an image N x C x H x W on the
-   * CPU, (first row, end, first row needed, end) each; None: its results are several, by no rows, or of another shape. */
+  /* For arrays that gconv._arrays converts to float32 strip by strip: returns the strips of an image N x C x H x W on the
+   * CPU as tuples (first row, end, first input row, end of input rows). Returns None if there are several results, or the
+   * result has another shape or cannot be made by rows. */
   nb::object strips(nb::handle shape, bool planar);
-  /* Makes output rows `first` to `end` - 1 of that image, of an array of the rows that they need, from `row` on. */
+  /* Makes output rows `first` to `end` - 1 of such an image. `window` has the input rows that they need, from `row` on. */
   nb::object run_rows(nb::handle window, nb::handle axes, nb::handle shape, bool planar, int row, int first, int end);
-  /* Returns how many axes an output of a model has for images N x C x H x W of float32, of this shape; 4: it is not known.
-   */
+  /* Returns how many axes an output of a model has for float32 images N x C x H x W of this shape; 4 if that is not
+   * known. */
   int output_axes(nb::handle shape, const std::string &output);
   /* Frees all plans that are idle. */
   void clear();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of images, deconvolution, and volumes. */
+/* Statistics of images, deconvolution, and volumes. */
 #include "compared.hpp"
 #include "gconv_science.h"
 
@@ -37,12 +37,12 @@ static nb::tuple stats(nb::handle given, const std::vector<double> &percentiles,
 
 using Planes = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-/* An array Z x H x W, or Z x H x W x C, as an image whose frames are planes. */
+/* Describes an array Z x H x W, or Z x H x W x C, as an image whose frames are planes. */
 static gconv_image image_of_planes(const Planes &planes) {
   gconv_image image = {};
   image.type = planes.dtype() == nb::dtype<uint8_t>()    ? GCONV_U8
                : planes.dtype() == nb::dtype<uint16_t>() ? GCONV_U16
-                                                         : GCONV_F32; /* gconv._science has no others */
+                                                         : GCONV_F32; /* gconv._science passes no other types */
   image.frames = (int32_t)planes.shape(0);
   image.height = (int32_t)planes.shape(1);
   image.width = (int32_t)planes.shape(2);
@@ -53,7 +53,7 @@ static gconv_image image_of_planes(const Planes &planes) {
   return image;
 }
 
-/* Makes an array of NumPy of an image whose frames are planes, and which the array owns. */
+/* Makes a NumPy array of an image whose frames are planes. The array owns the image. */
 template <typename T> static nb::object array_of(gconv_image *image) {
   nb::capsule owner(image, [](void *memory) noexcept {
     gconv_image_free((gconv_image *)memory);
@@ -63,7 +63,7 @@ template <typename T> static nb::object array_of(gconv_image *image) {
   return nb::ndarray<nb::numpy, T>(image->data, image->channels > 1 ? 4 : 3, shape, owner).cast();
 }
 
-/* `kernel`: a name, or the planes of a filter. */
+/* `kernel`: a name, or a list of the planes of a filter. */
 static nb::object filter_volume(const Planes &planes, nb::handle kernel, const nb::dict &given,
                                 const std::vector<double> &spacing, const std::string &device) {
   std::string algorithm, spec;
@@ -96,7 +96,7 @@ static nb::object filter_volume(const Planes &planes, nb::handle kernel, const n
                                      : array_of<float>(result);
 }
 
-/* Returns (samples of the result in one dimension, a dict of what was done). */
+/* Returns (the result's samples as a one-dimensional array, a dict of gconv_deconvolved). */
 static nb::tuple deconvolve(nb::handle given, const nb::list &psf, const nb::dict &asked, const std::string &on) {
   const bool volume = nb::len(psf) > 1;
   Planes planes;

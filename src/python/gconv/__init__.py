@@ -44,7 +44,7 @@ def version() -> str:
 
 
 def built_with() -> list[str]:
-    """What the library was built with: texts such as "libpng 1.6.39" or "no CUDA"."""
+    """The libraries that gconv was built with: texts such as "libpng 1.6.39" or "no CUDA"."""
     return _core.built_with()
 
 
@@ -59,12 +59,12 @@ def algorithms() -> list[dict[str, Any]]:
 
 
 def set_threads(count: int) -> None:
-    """How many threads of the CPU calls work with from now on, at most one a processor; 0: one a processor."""
+    """Sets the number of CPU threads for all later calls, at most one per processor; 0: one per processor."""
     _core.set_threads(_whole("threads", count))
 
 
 def _after_fork():
-    _core.forget()  # the threads of the parent are not there
+    _core.forget()  # the child has none of the parent's threads
     clear_cache()
 
 

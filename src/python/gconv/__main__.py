@@ -9,7 +9,7 @@ from gconv import _core
 
 def program():
     """The path of the program, or None."""
-    folder = pathlib.Path(_core.__file__).parent  # of `pip install -e`, the modules lie elsewhere
+    folder = pathlib.Path(_core.__file__).parent  # after `pip install -e`, the modules lie elsewhere
     places = [folder / "bin" / "gconv"]
     if folder.parent.name == "python":  # a build folder
         places.append(folder.parent.parent / "gconv")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks arguments of callers: words, whole numbers, pairs of them."""
+"""Checks arguments of callers: words, integers, numbers, pairs."""
 import difflib
 import operator
 
@@ -11,7 +11,7 @@ _MOST = 2 ** 31 - 1
 
 
 def choose(name, value, choices):
-    """Returns the number of a word. Raises ArgumentError, which lists the words."""
+    """Returns the value of a word in `choices`. Raises ArgumentError for other words, and lists the known ones."""
     if isinstance(value, str) and value in choices:
         return choices[value]
     near = difflib.get_close_matches(str(value), choices, 1)
@@ -41,7 +41,7 @@ def real(name, value):
 
 
 def _several(value):
-    """Returns a sequence as a tuple; None: it is no sequence."""
+    """Returns a sequence as a tuple, or None for anything else."""
     try:
         return None if isinstance(value, (str, bytes)) else tuple(value)
     except TypeError:
@@ -49,7 +49,7 @@ def _several(value):
 
 
 def pair(name, value, least):
-    """Returns (down, across) for one number, or two."""
+    """Returns (down, across) for one number or a pair."""
     both = _several(value)
     if both is None:
         return (whole(name, value, least),) * 2
@@ -59,7 +59,7 @@ def pair(name, value, least):
 
 
 def sides(name, value):
-    """Returns (top, bottom, left, right) for one number, for (down, across), or for all four."""
+    """Returns (top, bottom, left, right) for one number, a pair (down, across), or four numbers."""
     four = _several(value)
     if four is not None and len(four) == 4:
         return tuple(whole(name, one) for one in four)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Arrays of all libraries, and calls that need a copy: other types, strides and orders of axes.
+"""Arrays of all array libraries, and calls that must copy the array because of its type, strides or order of axes.
 
-An array of u8, u16 or f32 whose rows are contiguous goes to the library as it is (src/python/arrays.cpp). Any other comes
-here: it is copied, and the result is brought back to its type and its order of axes.
+An array of u8, u16 or f32 whose rows are contiguous is used in place (src/python/arrays.cpp). This module copies any other
+array, and converts the result back to the array's type and order of axes.
 """
 import sys
 
@@ -16,7 +16,7 @@ __all__ = ["apply", "check_axes", "convert", "empty", "export_from_other_gpu", "
 
 _TAKEN = ("uint8", "uint16", "float32")
 _CONVERTED = ("float16", "float64", "int8", "int16", "int32", "int64", "uint32", "uint64")  # to float32, and the results back
-_WHOLE = 1 << 19  #: numbers, of which fewer are converted at once
+_WHOLE = 1 << 19  #: smaller arrays are converted as a whole
 _USUAL_AXES = {2: "HW", 3: "HWC", 4: "NCHW"}
 
 
@@ -33,7 +33,7 @@ def library_of(array):
 
 
 def empty(like, shape, dtype):
-    """Returns a contiguous array of the library of `like`, on its device; the numbers are not set."""
+    """Returns an uninitialised contiguous array of the library of `like`, on its device."""
     if library_of(like) == "torch":
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
@@ -43,7 +43,7 @@ def empty(like, shape, dtype):
 
 
 def stream(library, device):
-    """Returns the number of the CUDA stream in which the library works now, on GPU number `device`."""
+    """Returns the number of the array library's current CUDA stream on GPU number `device`."""
     if library == "torch":
         return sys.modules["torch"].cuda.current_stream(device).cuda_stream
     cupy = sys.modules["cupy"]
@@ -52,8 +52,9 @@ def stream(library, device):
 
 
 def export_from_other_gpu(array):
-    """The DLPack capsule of an array on another GPU than the library's current one: PyTorch gives it only while that GPU is
-    the current one. None: it lies on the current one, and there is another reason why it was not given."""
+    """Returns the DLPack capsule of an array that lies on another GPU than the current one: PyTorch exports an array only
+    while its GPU is the current one. Returns None if the array lies on the current GPU, so that the export failed for
+    another reason."""
     library = library_of(array)
     if library == "torch":
         cuda = sys.modules["torch"].cuda
@@ -71,14 +72,14 @@ def export_from_other_gpu(array):
 
 
 def refuse_masked(array):
-    """NumPy would compute with what lies under a mask."""
+    """Refuses masked arrays, because NumPy would compute with the values under the mask."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        raise ArgumentError(f"{np.ma.count_masked(array)} elements of the array are masked, so they stand for no numbers: "
-                            f"fill them, as array.filled(0)")
+        raise ArgumentError(f"{np.ma.count_masked(array)} elements of the array are masked, so they have no values: "
+                            f"fill them, such as by array.filled(0)")
 
 
 def host(array):
-    """The numbers of any array as one of NumPy, in memory of the host: without a copy, where they are there."""
+    """Returns any array as a NumPy array, in host memory; without a copy if it is there already."""
     library = library_of(array)
     refuse_masked(array)
     if library == "torch":
@@ -90,7 +91,7 @@ def host(array):
 
 
 def like(array, result):
-    """A result, an array of NumPy, as one of the library of `array`, in memory of the host."""
+    """Converts a result, a NumPy array, to an array of the library of `array`."""
     library = library_of(array)
     if library == "torch":
         return sys.modules["torch"].from_numpy(result)
@@ -100,8 +101,8 @@ def like(array, result):
 
 
 def floats(array, what):
-    """The numbers of any array as one of NumPy, of float32 and by rows: without a copy, where they are so. Raises
-    ArgumentError for what are no real numbers."""
+    """Returns any array as a C-contiguous NumPy array of float32; without a copy if it is one already. Raises ArgumentError
+    for anything but real numbers."""
     try:
         found = host(array)
     except ValueError as error:
@@ -112,9 +113,9 @@ def floats(array, what):
 
 
 def finite_rows(array):
-    """Rows x columns as floats() has them. Raises ArgumentError for another shape, and for NaN and infinities, of which no
-    class follows."""
-    with np.errstate(over="ignore"):  # an infinity then
+    """Returns an array rows x columns as floats() does. Raises ArgumentError for other shapes, and for NaN and infinities,
+    which have no class."""
+    with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, and are refused below
         rows = floats(array, "rows x columns")
     if rows.ndim != 2 or rows.size == 0:
         raise ArgumentError(f"rows x columns are wanted, and this has the shape {rows.shape}")
@@ -127,18 +128,19 @@ def finite_rows(array):
 
 
 def _adopt(image):
-    """An array of NumPy, PyTorch or CuPy that has the memory of `image`, and a function that makes the result like it."""
+    """Returns an array of NumPy, PyTorch or CuPy that shares the memory of `image`, and a function that converts a result
+    to the library of `image`."""
     library = library_of(image)
     refuse_masked(image)
     if library == "torch" and image.requires_grad:
-        raise ArgumentError("the tensor has gradients, and this function makes none: pass tensor.detach(); "
+        raise ArgumentError("the tensor requires gradients, which this function does not compute: pass tensor.detach(); "
                             "gconv.torch.conv2d has gradients")
     if library in ("numpy", "torch", "cupy"):
         return image, lambda result: result
     if library == "jax":
         jax = sys.modules["jax"]
         if next(iter(image.devices())).platform != "cpu":
-            raise UnsupportedError("arrays of JAX are taken in memory of the host alone: "
+            raise UnsupportedError("JAX arrays must be in host memory: "
                                    "hand the array to PyTorch or CuPy by from_dlpack(), and back")
         return np.asarray(image), lambda result: jax.numpy.from_dlpack(np.ascontiguousarray(result))
     if hasattr(image, "__cuda_array_interface__"):
@@ -167,7 +169,8 @@ def convert(image, name):
 
 
 def _to_taken(image):
-    """The array in a type that the library takes, and the type that results get back; None: they stay as they are."""
+    """Returns the array in a type that gconv takes, and the type to which results are converted back; None: no
+    conversion."""
     name = type_name(image)
     if name in _TAKEN:
         return image, None
@@ -180,7 +183,8 @@ def _to_taken(image):
 
 
 def to_float(image):
-    """Returns the array as float32, for layers, and a function (result, out) to convert floats back; None: not needed."""
+    """Returns the array as float32, for layers, and a function (result, out) that converts results back; None: not
+    needed."""
     if not hasattr(image, "dtype") or type_name(image) == "float32":
         return image, None
     image, restore = _adopt(image)
@@ -204,7 +208,7 @@ def _from_float(result, name):
         return convert(result, name)
     xp = sys.modules[library_of(result)]
     lowest, highest = np.iinfo(name).min, np.iinfo(name).max
-    if np.iinfo(name).bits >= 32:  # the largest float32 that is not above the limit
+    if np.iinfo(name).bits >= 32:  # the largest float32 within the limit
         highest = float(np.nextafter(np.float32(highest), np.float32(0)))
     if xp.__name__ == "torch":
         return xp.clip(xp.round(xp.nan_to_num(result, nan=0.0)), lowest, highest).to(getattr(xp, name))
@@ -226,14 +230,14 @@ def _contiguous(image):
 
 
 def _order_in_memory(image, axes):
-    """Returns the library's order of axes for such an image: pixels of up to 4 channels, or planes."""
+    """Returns the order of axes in which the image must lie in memory: interleaved with up to 4 channels, else planar."""
     channels = image.shape[axes.index("C")] if "C" in axes else 1
     planes = channels > 4 or ("C" in axes and axes.index("C") < min(axes.index("H"), axes.index("W")))
     return "".join(letter for letter in ("NCHW" if planes else "NHWC") if letter in axes)
 
 
 def check_axes(shape, axes):
-    """Returns the letters of the axes of an image."""
+    """Checks `axes`, or finds them from the number of dimensions. Returns their letters."""
     if not 2 <= len(shape) <= 4:
         raise ArgumentError(f"the image has {len(shape)} dimensions: 2 to 4 are taken, such as H x W, H x W x C or "
                             f"N x C x H x W")
@@ -249,7 +253,7 @@ def check_axes(shape, axes):
 
 
 def store(result, out):
-    """Copies a result to the array of the caller."""
+    """Copies a result into the caller's array."""
     library = library_of(out)
     if library not in ("numpy", "torch", "cupy"):
         raise ArgumentError("out is no array of NumPy, PyTorch or CuPy")
@@ -267,7 +271,7 @@ def store(result, out):
 def apply(operation, image, axes=None, device=None, out=None, stream=None, any_stream=False, typed=False, ready=True):
     """Applies an operation to an array of any library, any type and any strides.
 
-    ready: try it as it is first. typed: results have a type that was asked for, and keep it.
+    ready: first try the array in place. typed: the caller asked for a type of results, so they are not converted back.
     """
     refuse_masked(image)
     if ready:
@@ -292,7 +296,7 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
         if len(outs) != len(results):
             raise ArgumentError(f"there are {len(results)} results: out must be a tuple of as many arrays")
         if len({id(target) for target in outs}) != len(outs):
-            raise ArgumentError("an array stands twice in out: each result needs memory of its own")
+            raise ArgumentError("the same array is in out twice: each result needs memory of its own")
         results = [store(one, target) for one, target in zip(results, outs)]
     else:
         results = [restore(one) for one in results]
@@ -300,8 +304,8 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
 
 
 def _by_strips(operation, image, axes):
-    """The result of an array whose numbers are converted to float32 and back, strip by strip: as a whole, these would take
-    many times the memory of the array. None: it is small, or it cannot be done by strips."""
+    """Applies an operation to an array that is converted to float32 and back strip by strip: converted as a whole, it would
+    take many times its memory. Returns None if the array is small, or the operation cannot be executed by strips."""
     name = type_name(image)
     if name not in _CONVERTED or image.size < _WHOLE:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exceptions, each with the text of the program, and the warnings of the library."""
+"""Exceptions, which have the same texts as errors of the program gconv, and warnings."""
 from __future__ import annotations
 
 import errno
@@ -19,7 +19,7 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """An argument, option or name that fits nothing."""
+    """An argument, option or name is unknown or does not fit."""
 
 
 class FormatError(Error, ValueError):
@@ -27,8 +27,8 @@ class FormatError(Error, ValueError):
 
 
 class FileError(Error, OSError):
-    """The system refused to open, read, write or rename. It is also a FileNotFoundError, PermissionError, IsADirectoryError or
-    NotADirectoryError where that is the reason, and has its errno and filename then."""
+    """The system refused to open, read, write or rename. If the reason is one that Python has an exception for, it is also
+    a FileNotFoundError, PermissionError, IsADirectoryError or NotADirectoryError, with errno and filename."""
 
     def __str__(self):
         return str(self.args[0]) if self.args else ""
@@ -57,8 +57,8 @@ _OWN_WORDS = {": is a folder, not a file": errno.EISDIR, ": is a folder: name th
 
 
 def file_error(text):
-    """Makes a FileError of a text of the library: "PATH: cannot open: REASON" with a reason of the system, or one of
-    _OWN_WORDS."""
+    """Makes a FileError from a text of the library. The text is "PATH: cannot open: REASON", where REASON is strerror(), or
+    ends in one of _OWN_WORDS."""
     path, found, reason = text.rpartition(": cannot ")
     number = next((number for number in errno.errorcode if found and reason.endswith(": " + os.strerror(number))), None)
     for words, own in _OWN_WORDS.items():
@@ -71,11 +71,11 @@ def file_error(text):
 
 
 class ExistsError(Error, FileExistsError):
-    """The output exists, and it was asked to be kept."""
+    """The output exists, and the caller asked to keep it."""
 
 
 class LimitError(Error, ValueError):
-    """Over a limit that has a name, such as max_pixels."""
+    """The input exceeds a named limit, such as max_pixels."""
 
 
 class NoMemoryError(Error, MemoryError):
@@ -83,7 +83,7 @@ class NoMemoryError(Error, MemoryError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Understood, but not by this algorithm, device, format or build."""
+    """The request is valid, but this algorithm, device, format or build does not support it."""
 
 
 class DeviceError(Error, RuntimeError):
@@ -95,7 +95,7 @@ class MismatchError(Error, AssertionError):
 
 
 class StoppedError(Error):
-    """The function of gconv.progress has said that it is enough."""
+    """The function of gconv.progress returned False."""
 
 
 class JobError(Error):
@@ -107,7 +107,7 @@ class JobError(Error):
 
 
 class Warning(UserWarning):  # noqa: A001 (the name that users write is gconv.Warning)
-    """What the program warns of: samples that are clamped, metadata that are left out."""
+    """A warning of gconv, such as for samples that are clamped, or metadata that are left out."""
 
 
 def warn(text):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Image files, and their bytes in memory: read(), write(), decode(), encode(), and what a file says without its pixels."""
+"""Image files, and their bytes in memory: read(), write(), decode(), encode(), header(), formats()."""
 from __future__ import annotations
 
 import errno
@@ -25,19 +25,19 @@ METADATA = ("icc", "exif", "xmp", "comment")
 
 
 def _is_stream(given):
-    """Whether it is a binary stream, such as io.BytesIO, a socket's file, or a file opened for reading."""
+    """Returns whether the argument is a stream, such as io.BytesIO, a socket's file, or an open file."""
     return hasattr(given, "read") and not hasattr(given, "__fspath__")
 
 
 def _bytes_of(data):
-    """The bytes of an image: what is left of a stream, or what bytes, bytearray, memoryview and arrays have."""
+    """Returns the rest of a stream, or the bytes of a bytes, bytearray, memoryview or array."""
     found = data.read() if _is_stream(data) else data
     if isinstance(found, str):
         raise ArgumentError("the image is text: open the file in binary mode (\"rb\"); gconv.read() takes paths")
     try:
         view = memoryview(found)
     except TypeError:
-        raise TypeError(f"{type(data).__name__} has no bytes: give bytes, bytearray, memoryview, or a binary stream such as "
+        raise TypeError(f"{type(data).__name__} is not bytes: give bytes, bytearray, memoryview, or a binary stream such as "
                         f"io.BytesIO; gconv.read() takes paths") from None
     return view if view.contiguous else view.tobytes()
 
@@ -52,15 +52,15 @@ def read(path: Path | IO[bytes], *, max_pixels: int = ..., info: Literal[False] 
 @overload
 def read(path: Path | IO[bytes], *, max_pixels: int = ..., info: Literal[True]) -> tuple[Numbers, dict[str, Any]]: ...
 def read(path: Path | IO[bytes], *, max_pixels: int = 0, info: bool = False) -> Any:
-    """Reads an image file (PNG, JPEG, TIFF, WebP, PNM, PFM, .npy ...): its format is known by its content.
+    """Reads an image file (PNG, JPEG, TIFF, WebP, PNM, PFM, .npy ...). The content tells its format.
 
-    Returns an array of NumPy: H x W of grey, H x W x C of colour (the last of 2 or 4 is alpha), with N in front for several
-    frames or pages; .npy and .npz of planes are C x H x W. uint8 0..255, uint16 0..65535, or float32, where 1 is white. The
-    orientation that a camera noted is applied. "FILE:MEMBER" is one array of a .npz or one page of a TIFF.
-    info=True: returns (array, dict) with axes, alpha, exif, xmp, icc, comment, pixels_per_metre (down, across).
-    path: a binary stream, such as io.BytesIO, is read to its end, as decode() does.
+    Returns a NumPy array: H x W if it is grey, H x W x C in colour (the last of 2 or 4 channels is alpha), with N in front
+    for several frames or pages. Planar .npy and .npz are C x H x W. The type is uint8 (0..255), uint16 (0..65535), or
+    float32, where 1 is white. The camera's orientation is applied. "FILE:MEMBER" is one array of a .npz or one page of a
+    TIFF. info=True: returns (array, dict) with axes, alpha, exif, xmp, icc, comment, pixels_per_metre (down, across).
+    path: may be a binary stream, such as io.BytesIO, which is read to its end.
     max_pixels: a larger image raises LimitError; 0: 2^30.
-    Raises FileError (an OSError), FormatError where the contents are wrong.
+    Raises FileError (an OSError), or FormatError if the contents are wrong.
     """
     if _is_stream(path):
         return decode(path, max_pixels=max_pixels, info=info)
@@ -73,7 +73,7 @@ def decode(data: Any, *, member: str | int | None = ..., max_pixels: int = ..., 
 def decode(data: Any, *, member: str | int | None = ..., max_pixels: int = ...,
            info: Literal[True]) -> tuple[Numbers, dict[str, Any]]: ...
 def decode(data: Any, *, member: str | int | None = None, max_pixels: int = 0, info: bool = False) -> Any:
-    """Reads an image of bytes in memory, without a file: as read(), with the same result as of a file with these bytes.
+    """Reads an image from bytes in memory. The result is the same as that of read() for a file with these bytes.
 
     data: bytes, bytearray, memoryview, an array of bytes, or a binary stream such as io.BytesIO, which is read to its end.
     member: one array of a .npz by its name, or one page or frame by its number, from 1 on.
@@ -85,8 +85,8 @@ def decode(data: Any, *, member: str | int | None = None, max_pixels: int = 0, i
 
 
 def header(path: Path | IO[bytes]) -> dict[str, Any]:
-    """What a file says of its image, without reading its pixels: a dict with format, frames, height, width, channels, dtype,
-    alpha, pixels_per_metre and so on. path: or a binary stream; header(io.BytesIO(data)) is for bytes."""
+    """Reads only the header of an image file: a dict with format, frames, height, width, channels, dtype, alpha,
+    pixels_per_metre and so on. path: may be a binary stream; for bytes, header(io.BytesIO(data))."""
     return _core.decode_header(_bytes_of(path), "") if _is_stream(path) else _core.read_header(os.fspath(path))
 
 
@@ -120,7 +120,7 @@ def _samples(image):
 
 
 def _put_all(stream, made):
-    """Writes all bytes to a stream. A stream without a buffer, as of a socket, may take a part of them at a time."""
+    """Writes all bytes to a stream. An unbuffered stream, such as a socket's, may take a part of them at a time."""
     while made:
         taken = stream.write(made)
         if taken == 0 or taken is None and isinstance(stream, io.RawIOBase):
@@ -133,15 +133,16 @@ def write(path: Path | IO[bytes], image: Any, *, axes: str | None = None, format
           lossless: bool = False, png_level: int = 0, compression: str = "none", alpha: bool | None = None,
           pixels_per_metre: float | Sequence[float] | None = None, metadata: Mapping[str, Any] | None = None,
           keep_existing: bool = False) -> None:
-    """Writes an array as an image file, whole or not at all: by the extension of `path`, or as `format`.
+    """Writes an array as an image file, whole or not at all. The format is `format`, or that of the extension of `path`.
 
-    path: or a binary stream, such as io.BytesIO, which needs `format`.
+    path: may be a binary stream, such as io.BytesIO, which needs `format`.
     image: uint8, uint16 or float32, or int16 for .npy; H x W, H x W x C (the last of 2 or 4 channels is alpha, unless
-        alpha=False), or with axes= any other order. png_level: 1 (fast) to 9, or -1: not compressed. quality: of JPEG and WebP, 1 to 100; 0: 90.
-    compression: of TIFF: "none", "deflate", "lzw" or "zstd". keep_existing: raise ExistsError rather than replace a file.
-    pixels_per_metre: a number, or (down, across). metadata: a dict such as read(info=True) returns: its icc, exif, xmp and
-        comment, and its pixels_per_metre, go into the file.
-    Raises UnsupportedError for a type that the format does not hold.
+        alpha=False), or with axes= any other order.
+    quality: for JPEG and WebP, 1 to 100; 0: 90. png_level: 1 (fast) to 9, or -1: not compressed.
+    compression: for TIFF, "none", "deflate", "lzw" or "zstd". keep_existing: raise ExistsError rather than replace a file.
+    pixels_per_metre: a number, or (down, across). metadata: a dict as read(info=True) returns it; its icc, exif, xmp,
+    comment and pixels_per_metre are written.
+    Raises UnsupportedError if the format cannot hold the type.
     """
     if hasattr(path, "write") and not hasattr(path, "__fspath__"):
         if format is None:
@@ -160,7 +161,7 @@ def write(path: Path | IO[bytes], image: Any, *, axes: str | None = None, format
 def encode(image: Any, format: str, *, axes: str | None = None, quality: int = 0, lossless: bool = False, png_level: int = 0,
            compression: str = "none", alpha: bool | None = None, pixels_per_metre: float | Sequence[float] | None = None,
            metadata: Mapping[str, Any] | None = None) -> bytes:
-    """Returns the bytes of the file that write() writes, without a file. format: "png", "jpeg", "webp", "tiff", "npy" ...
+    """Returns the bytes that write() would write to a file. format: "png", "jpeg", "webp", "tiff", "npy" ...
     (gconv.formats()). The other arguments are those of write()."""
     options = _write_options(quality, lossless, png_level, compression, alpha, pixels_per_metre, metadata)
     if not isinstance(format, str) or not format:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Filtering arrays: filter(), and Plan, which is made once and called many times."""
+"""Filtering of arrays: filter(), and Plan, which is made once and called many times."""
 from __future__ import annotations
 
 import os
@@ -28,7 +28,7 @@ STATISTICS = ("variance", "std", "contrast")
 TYPES = {"uint8": 0, "uint16": 1, "float32": 2, "int16": 3}
 
 _KEPT_OPERATIONS = 256
-_operations = {}  # by kernel and options, in the order in which they were made
+_operations = {}  # a cache, by kernel and options; the oldest is first
 
 
 OPTIONS = ("border", "border_value", "padding", "stride", "dilation", "flip", "combine", "scale", "offset", "range", "alpha",
@@ -49,7 +49,7 @@ def padding_options(value):
 
 
 def mixing_options(value):
-    """Returns the options for a matrix of channels: their number, and 16 numbers."""
+    """Returns the options for a matrix that mixes channels: the number of channels, and 16 numbers."""
     try:
         matrix = np.asarray(value, np.float64)
     except (TypeError, ValueError):
@@ -64,13 +64,13 @@ def mixing_options(value):
 def type_number(dtype):
     try:
         name = np.dtype(dtype).name
-    except TypeError:  # of another library
+    except TypeError:  # a type of another array library
         name = str(dtype).removeprefix("torch.")
     return choose("dtype", name, TYPES)
 
 
 def hole_options(nan, weights, preserve_nan, nodata, least_weight):
-    """Returns the options for samples that are missing, and for weights, without those that are not given."""
+    """Returns the options for missing samples and for weights, without those that are None."""
     options = {"nan": choose("nan", nan, NANS), "preserve_nan": bool(preserve_nan)}
     if weights is not None:
         try:
@@ -89,11 +89,11 @@ def hole_options(nan, weights, preserve_nan, nodata, least_weight):
 def filter_options(filters, border=None, border_value=0.0, padding="same", stride=1, dilation=1, flip=False, dtype=None,
                    combine=None, scale=1.0, offset=0.0, range="clamp", alpha=None, gray=False, linear=False,
                    mix=None, algorithm="auto", nan="keep", weights=None, preserve_nan=False, nodata=None, least_weight=None):
-    """Returns the options of filter() as the extension takes them."""
+    """Converts the options of filter() to those of the extension."""
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
     holes = hole_options(nan, weights, preserve_nan, nodata, least_weight)
-    if border is None:  # where samples are left out, so is what lies outside
+    if border is None:  # if samples are left out, pixels outside the image are left out, too
         leaves_out = nan in ("skip", "fill") or weights is not None or (nodata is not None and nan != "zero")
         border = "normalize" if leaves_out else "zero"
     options = {
@@ -114,11 +114,11 @@ def filter_options(filters, border=None, border_value=0.0, padding="same", strid
 
 
 def filter_operation(kernel, *options, **more):
-    """Returns the operation of these filters and options. Its plans are made when it is first applied."""
+    """Makes the operation of a kernel and options. Its plans are made when it is first applied."""
     name = kernel.partition(":")[0] if isinstance(kernel, str) and not os.path.exists(kernel) else None
     filters = resolve("average" + kernel[len(name):] if name in STATISTICS else kernel)
     asked = filter_options(filters, *options, **more)
-    if name in STATISTICS:  # of the samples in a window, for which a box stands
+    if name in STATISTICS:  # the box of the filter gives the size of the window
         asked["statistic"] = STATISTICS.index(name)
         if (options[0] if options else more.get("border")) is None:
             asked["border"] = choose("border", "normalize", BORDERS)
@@ -135,8 +135,8 @@ def _keep(key, operation):
 
 
 def _operation_of(kernel, options):
-    """The operation of filter(), of those that are kept. A kernel is known by its numbers, or its name; what a file holds, or
-    an array of another library, is looked at each time."""
+    """Returns the operation of filter() from the cache, or makes it. Arrays are compared by their numbers, built-in filters
+    by their names; files, and arrays of other libraries, are read each time."""
     if type(kernel) is np.ndarray:
         key = kernel.tobytes(), kernel.shape, kernel.dtype, options
     elif type(kernel) is Filter or type(kernel) is str and not os.path.exists(kernel):
@@ -146,7 +146,7 @@ def _operation_of(kernel, options):
         key = kernel, kernel.gradient, options
     try:
         operation = _operations.get(key)
-    except TypeError:  # an option that is a list
+    except TypeError:  # an option is a list, which cannot be a key
         return filter_operation(kernel, *options)
     if operation is None:
         operation = filter_operation(kernel, *options)
@@ -174,31 +174,33 @@ def filter(image: Array, kernel: Kernel, *, border: Border | None = None, border
            alpha: Alpha | None = None, gray: bool = False, linear: bool = False, mix: object | None = None,
            device: str | None = None, algorithm: str = "auto", out: Any = None, nan: Nan = "keep", weights: Any = None,
            preserve_nan: bool = False, nodata: float | None = None, least_weight: float | None = None) -> Any:
-    """Filters an image: correlation, with zeros outside the image, in the same size, unless asked for otherwise.
+    """Filters an image. By default, this is correlation, with zeros outside the image, and the result has the size of the
+    image.
 
-    image: an array of NumPy, PyTorch or CuPy (or what NumPy makes one of), of 2 to 4 dimensions. uint8, uint16 and float32
-        are computed as they are. Other integers, bool, float16 and float64 are converted to float32, and the result back,
-        but for bool: integers are rounded to nearest even and saturated. Rows that are not contiguous are copied.
-    kernel: a plane of numbers, R x S; a text as `gconv -f` takes it ("gaussian:sigma=2", "sobel", a file); a Filter; or
-        several of these in a list. "std:size=5", "variance:size=5" and "contrast:size=31" are statistics of the samples in a
-        window, on the CPU; what lies outside is left out there, unless border= says what it is.
+    image: an array of NumPy, PyTorch or CuPy (or anything that NumPy converts), of 2 to 4 dimensions. uint8, uint16 and
+        float32 are filtered directly. Other integers, bool, float16 and float64 are converted to float32, and the result
+        back (except for bool): integers are rounded to nearest even and saturated. Arrays whose rows are not contiguous are
+        copied.
+    kernel: a plane of numbers, R x S; a text as for `gconv -f` ("gaussian:sigma=2", "sobel", a file); a Filter; or a list
+        of these. "std:size=5", "variance:size=5" and "contrast:size=31" are statistics of the samples in a window, on the
+        CPU; by default, they leave out samples outside the image.
     border: what lies outside the image: "zero", "constant" (border_value, where 1 is white; of float32 a sample),
-        "replicate", "symmetric", "reflect101", "wrap", or "normalize": the taps inside get the weight of those outside. By
-        default "zero", and "normalize" where nan= or weights= leaves samples out.
+        "replicate", "symmetric", "reflect101", "wrap", or "normalize" (the taps inside the image are scaled up to the sum
+        of all taps). The default is "zero", or "normalize" if nan=, nodata= or weights= leaves samples out.
     padding: "same", "valid", "full", or numbers of pixels: one, (down, across) or (top, bottom, left, right).
     stride, dilation: whole numbers, or (down, across).
     flip: turn the filter by 180 degrees: mathematical convolution.
-    axes: what the axes of the array are: "HW", "HWC", "CHW", "NCHW" ...; by default HW, HWC and NCHW of 2, 3 and 4
-        dimensions. Channels and images are filtered one by one.
-    dtype: of the result, "uint8", "uint16", "float32" or "int16"; by default that of the image. Samples are in proportion to
-        white: 255 of uint8 becomes 1.0 of float32. "int16" has the levels of the image, with their signs, rounded to nearest
-        even and saturated: 255 of uint8 stays 255, and a derivative may be -255 (on the CPU).
-    combine: what becomes of several filters: "none" (a tuple of results), "magnitude", "sum", "max" or "stack" (channels);
-        by default "magnitude" for a gradient such as "sobel", else "none".
+    axes: the meaning of the array's axes: "HW", "HWC", "CHW", "NCHW" ...; by default HW, HWC and NCHW for 2, 3 and 4
+        dimensions. Each channel and each image is filtered by itself.
+    dtype: the type of the result, "uint8", "uint16", "float32" or "int16"; by default that of the image. White stays white:
+        255 in uint8 becomes 1.0 in float32. "int16" (on the CPU) holds signed levels of the image, rounded to nearest even
+        and saturated: 255 in uint8 stays 255, and a derivative may be -255.
+    combine: how the results of several filters are combined: "none" (a tuple of results), "magnitude", "sum", "max" or
+        "stack" (channels); by default "magnitude" for a gradient such as "sobel", else "none".
     scale, offset: a result is response * scale + offset, offset in units of white.
-    range: "clamp", "abs", "signed", "minmax", or "wrap": integers are cut towards 0 and wrap around, as C and NumPy cast
-        (on the CPU).
-    alpha: the last channel of HWC is alpha: "keep", "filter", "premultiply" or "drop"; None: it is a channel as any other.
+    range: "clamp", "abs", "signed", "minmax", or "wrap" (on the CPU): integers are truncated towards 0 and wrap around,
+        like casts in C and NumPy.
+    alpha: the last channel of HWC is alpha: "keep", "filter", "premultiply" or "drop"; None: the array has no alpha.
     gray, linear: make one grey channel first; filter in linear light (sRGB).
     mix: a matrix, channels x channels: channel c of HWC first becomes the sum over d of mix[c][d] times channel d.
     device: "cpu", "cuda", "cuda:1", "auto"; by default where the array is.
@@ -209,15 +211,15 @@ def filter(image: Array, kernel: Kernel, *, border: Border | None = None, border
     weights: an array, H x W: the weight of each pixel, such as the confidence in it, or a mask. A result is
         sum(t) * sum(t * w * x) / sum(t * w), for taps t.
     preserve_nan: NaN in the image stays NaN in the result, with any nan=, as in astropy.
-    nodata: samples of this value, such as 0 of uint8, are missing: left out, and put back unless nan="fill" or "zero".
-    least_weight: a result is NaN where |sum(t * w)| is below this share of sum |t|; by default 2 ** -10.
+    nodata: samples of this value are missing: they are left out, and stay in the result unless nan="fill" or "zero".
+    least_weight: a result is NaN if |sum(t * w)| is below this share of sum |t|; by default 2 ** -10.
 
-    Returns an array of the library of `image`, on its device. Raises ArgumentError (a ValueError), UnsupportedError
-    (a NotImplementedError), NoMemoryError (a MemoryError) or DeviceError. Calls from several threads run side by side.
+    Returns an array of the library of `image`, on its device. Raises ArgumentError (a ValueError), UnsupportedError (a
+    NotImplementedError), NoMemoryError (a MemoryError) or DeviceError. Calls from several threads run in parallel.
     """
     options = (border, border_value, padding, stride, dilation, flip, dtype, combine, scale, offset, range, alpha, gray,
                linear, mix, algorithm, nan, weights, preserve_nan, nodata, least_weight)
-    try:  # the way of most calls
+    try:  # most calls find their operation in the cache
         if type(kernel) is np.ndarray:
             operation = _operations[kernel.tobytes(), kernel.shape, kernel.dtype, options]
         else:
@@ -238,7 +240,7 @@ def filter(image: Array, kernel: Kernel, *, border: Border | None = None, border
 
 
 def _filter_labelled(image, kernel, **options):
-    """filter() of an array of Dask, or of xarray, whose results keep its names of axes and coordinates."""
+    """filter() of an array of Dask, or of xarray. Results of xarray keep names of axes and coordinates."""
     if library_of(image) == "dask.array":
         from . import dask
         return dask.filter(image, kernel, **options)
@@ -248,8 +250,8 @@ def _filter_labelled(image, kernel, **options):
 
 
 def filter_chain(image, stages, axes, out=None):
-    """What filter() makes of an image by several stages, (kernel, its options as pairs), one after the other. Strip by strip:
-    what lies between the stages takes no memory of the size of the image."""
+    """Applies several stages, tuples (kernel, pairs of its options), one after the other. Works strip by strip, so that no
+    intermediate result has the size of the image."""
     stages = tuple(stages)
     operation = _operations.get(stages)
     if operation is None:
@@ -271,9 +273,10 @@ class Plan:
         for frame in frames:
             plan(frame, out=blurred)
 
-    shape, dtype, axes: of the images; kernel and the other options are those of filter(). Calls from several threads run
-    side by side on the CPU. On a GPU, calls of one plan must follow each other: use it in one stream at a time. It may be
-    captured into a CUDA graph once it was called, and must live as long as the graph.
+    shape, dtype, axes: those of the images. kernel and the other options are those of filter(), and result= is its dtype=.
+    On the CPU, calls from several threads run in parallel. On a GPU, calls of one plan must not overlap: use it in one
+    stream at a time. After its first call, a plan may be captured into a CUDA graph, and must then live as long as the
+    graph.
     """
 
     def __init__(self, kernel: Kernel, shape: Sequence[int], dtype: Any = "uint8", *, axes: str | None = None,
@@ -296,7 +299,7 @@ class Plan:
         self._operation.info(*self._like)  # raises errors now, rather than in the first call
 
     def __call__(self, image: Array, *, out: Any = None, stream: int | None = None) -> Any:
-        """The filtered image. out: an array for the result. stream: the number of a CUDA stream; by default the current one
+        """Filters an image. out: an array for the result. stream: the number of a CUDA stream; by default the current one
         of the library of `image`. Raises ArgumentError for images of another shape or type."""
         is_numpy = isinstance(image, np.ndarray)
         if not (is_numpy or hasattr(image, "shape") and hasattr(image, "dtype")):
@@ -305,7 +308,7 @@ class Plan:
         if image.shape != self.shape or (image.dtype != self._dtype if is_numpy else type_name(image) != self.dtype):
             raise ArgumentError(f"the plan is for images of the shape {self.shape} and the type {self.dtype}, and this is "
                                 f"{tuple(image.shape)} and {image.dtype}")
-        device = self.device if is_numpy or self.device != "cpu" else None  # "cpu": or where the array is
+        device = self.device if is_numpy or self.device != "cpu" else None  # a plan for "cpu" works on arrays of a GPU, too
         refuse_masked(image)
         result = self._operation.run(image, self.axes, device, out, stream, True)
         if result is None:
@@ -319,7 +322,7 @@ class Plan:
         return self._operation.info(*self._like)
 
     def explain(self) -> str:
-        """What was chosen and why, for people: some lines of text."""
+        """A text of some lines: the chosen algorithm, and why it was chosen."""
         return self._operation.explain(*self._like)
 
     def _repr_html_(self):
@@ -330,7 +333,7 @@ class Plan:
         names = ", ".join(one.name for one in self._kernel)
         return f"<gconv.Plan {names}: {self.shape} of {self.dtype} on {self.device}>"
 
-    def __reduce__(self):  # for copies, and for other processes, which plan anew
+    def __reduce__(self):  # for copies and pickles: these make a new plan
         return _plan_of, (self._kernel, self.shape, self.dtype, self.axes, self.device, self._options)
 
 
@@ -339,6 +342,6 @@ def _plan_of(kernel, shape, dtype, axes, device, options):
 
 
 def clear_cache() -> None:
-    """Frees the plans that filter() keeps for the next calls, with their memory on the host and on GPUs."""
+    """Frees the plans that filter() keeps for later calls, with their memory on the host and on GPUs."""
     _operations.clear()
     kept.clear()

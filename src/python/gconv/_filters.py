@@ -19,14 +19,14 @@ __all__ = ["Filter", "Filters", "read_filters", "resolve", "write_filters"]
 
 
 class Filter:
-    """One plane of coefficients: data only, and never changed.
+    """One plane of coefficients: immutable data.
 
     The response at a pixel is the sum of taps[r, s] * sample[y + r - anchor[0], x + s - anchor[1]], divided by `divisor`,
-    plus `offset`, which is in levels of 255ths.
+    plus `offset`, in levels of 0..255.
 
     taps: R x S numbers, float32. anchor: the tap that lies on the pixel, (row, column); by default (R // 2, S // 2).
-    marked: a tap of -0 marks a place that is no tap, and lets no NaN through; read_filters() sets this for `identity` and for
-    ImageMagick's marks. Else -0 is 0. Raises ArgumentError for what is no filter.
+    marked: a tap of -0 means that there is no tap: the sample there is ignored, even if it is NaN. read_filters() sets this
+    for `identity` and for ImageMagick's marks. If it is False, -0 is 0. Raises ArgumentError if these are not valid.
     """
 
     __slots__ = ("name", "taps", "anchor", "divisor", "offset", "marked", "_key")
@@ -67,7 +67,7 @@ class Filter:
         return f"<gconv.Filter {self.name}: {self.taps.shape[0]} x {self.taps.shape[1]}>"
 
     def _repr_png_(self):
-        from ._notebook import picture_of_taps  # which needs this module
+        from ._notebook import picture_of_taps  # that module imports this one
         return picture_of_taps([self.taps])
 
     def __reduce__(self):
@@ -79,7 +79,7 @@ class Filter:
         return taps if dtype is None else taps.astype(dtype)
 
     def to_text(self) -> str:
-        """The text of a file that read_filters() reads: float32 survives."""
+        """Returns the filter as the text of a file that read_filters() reads, without loss."""
         return _core.filter_text([self._as_tuple()])
 
     def analyze(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class Filters(tuple[Filter, ...]):
 
 
 def _shipped(spec):
-    """Returns the file that the package has for a name, or None."""
+    """Returns the path of a filter file that is shipped with the package, or None."""
     folder = pathlib.Path(_core.__file__).parent / "share" / "gconv" / "filters"
     spec = os.fsdecode(spec)
     if os.sep in spec or "\0" in spec or not folder.is_dir():
@@ -125,10 +125,10 @@ def _shipped(spec):
 
 
 def read_filters(spec: Path, *, syntax: str | None = None) -> Filters:
-    """The filters that a text means, as `gconv -f` takes it: a file, a name with parameters ("gaussian:size=9,sigma=2"),
+    """Reads the filters that a text means, as for `gconv -f`: a file, a name with parameters ("gaussian:size=9,sigma=2"),
     coefficients ("[0 -1 0; -1 5 -1; 0 -1 0]"), or the name of a filter that comes with gconv.
 
-    Returns Filters, a tuple of Filter. Raises ArgumentError for what means none, FormatError where a file is wrong.
+    Returns Filters, a tuple of Filter. Raises ArgumentError if the text means no filter, FormatError if a file is wrong.
     """
     spec = os.fspath(spec)
     try:
@@ -151,7 +151,7 @@ def _is_one(item):
 
 
 def resolve(kernel):
-    """Makes Filters of all that callers may give for them."""
+    """Converts a kernel argument to Filters."""
     if isinstance(kernel, Filters):
         return kernel
     if isinstance(kernel, Filter):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""run(): filters on files and folders, as the program does it."""
+"""run(): applies filters to files and folders, like the program gconv."""
 from __future__ import annotations
 
 import dataclasses
@@ -35,7 +35,7 @@ class Report:
     failed: int
     errors: list[str]
     elapsed_ms: float  #: since the run began
-    details: dict[str, Any]  #: where it was executed: pixels, device, algorithm, total_ms, decode_ms, kernel_ms, encode_ms; max_error
+    details: dict[str, Any]  #: of an executed input: pixels, device, algorithm, total_ms, decode_ms, kernel_ms, encode_ms, max_error
 
     def _repr_html_(self):
         return bars({name: value for name, value in self.details.items() if name.endswith("_ms")})
@@ -58,7 +58,7 @@ class Summary:
 
 
 def _digest(filters, model, options, given):
-    """Returns a number that depends on all that makes the results."""
+    """Returns a digest of everything that determines the results."""
     state = hashlib.blake2b(digest_size=8)
     state.update(_core.version().encode())
     for one in filters:
@@ -77,25 +77,27 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
         strip: bool = False, compression: str = "none", preserve_times: bool = False, exclude: Paths = (),
         present: str | None = None, progress: Callable[[Report], Any] | None = None, errors: str = "raise",
         **options: Any) -> Summary:
-    """Filters files and writes the results, in parallel, within memory, each whole or not at all.
+    """Filters files and writes the results in parallel, within a limit of memory. Each result is written whole or not at
+    all.
 
-    inputs: a path, or several: files, folders, patterns such as "*.png". recursive: folders below folders, too.
-    exclude: a pattern, or several, of what is left out of folders and patterns: names, "*_old*", or, with a slash, paths
+    inputs: a path, or several: files, folders, patterns such as "*.png". recursive: also search folders in folders.
+    exclude: a pattern, or several, of files to leave out of folders and patterns: names, "*_old*", or, with a slash, paths
         below the folder, "raw/*"; "**" stands for any folders.
-    filters: as the kernel of filter(), a Network, or an SVM of pixels. output: a file, a folder, or a template such as
-        "out/{stem}_{filter}.png". format: of the results, "png"; "same": that of each input; by default by the name.
-    compression: of TIFF, as write() has it. preserve_times: results have the times of their inputs.
-    existing: what happens to a result whose file exists: "replace", "keep" (an error) or "skip".
-    resume: go on with a run that was stopped: results that are done, by the manifest beside them, are passed over.
-    shard: "2/4", or "auto" in an array of Slurm: do this part of the inputs only.
-    device: "cpu", "cuda", "cuda:all", "auto". threads, jobs, memory (bytes): 0: as the machine has them.
+    filters: a kernel as for filter(), a Network, or an SVM of pixels. output: a file, a folder, or a template such as
+        "out/{stem}_{filter}.png". format: that of the results, such as "png"; "same": that of each input; by default, the
+        name of the output tells it.
+    compression: for TIFF, as for write(). preserve_times: results get the times of their inputs.
+    existing: what happens if the file of a result exists: "replace", "keep" (an error) or "skip".
+    resume: continue a run that was stopped: results that the manifest beside them lists as done are passed over.
+    shard: "2/4", or "auto" in an array of Slurm: process only this part of the inputs.
+    device: "cpu", "cuda", "cuda:all", "auto". threads, jobs, memory (bytes): 0: chosen for the machine.
     verify: compare each result with a computation in float64, slowly.
-    present: of a Network: "tensor" (arrays), "image" (pictures like the inputs) or "classes" (maps); of an SVM: "classes" or
-        "tensor", a channel for each class.
+    present: for a Network: "tensor" (arrays), "image" (pictures like the inputs) or "classes" (maps); for an SVM: "classes"
+        or "tensor" (a channel for each class).
     progress: a function that gets a Report for each input, in their order. If it raises, the run stops.
-    errors: "raise": raise JobError at the end if any result failed; "report": return all the same.
-    output_name: of a Network with several outputs: the one that is wanted; else each is a result, and its name is what
-        {filter} stands for. All other options are those of filter(): border=, stride=, combine= ...
+    errors: "raise": raise JobError at the end if any result failed; "report": return normally.
+    output_name: for a Network with several outputs: the output to compute; if it is not given, each output is a result, and
+        {filter} stands for its name. All other options are those of filter(): border=, stride=, combine= ... ...
 
     Returns a Summary. Ctrl-C stops the run after the files that are being processed.
     """
@@ -150,5 +152,5 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
 
 
 def _slash(output):
-    """Returns the slash that marks a folder, which pathlib.Path drops, or nothing."""
+    """Returns the slash that marks a folder: pathlib.Path drops it. Returns nothing for other paths."""
     return b"/" if isinstance(output, os.PathLike) and not os.path.splitext(os.fspath(output))[1] else b""

@@ -17,20 +17,20 @@ from ._types import Activation, Array, Border, Math, Pair
 
 __all__ = ["conv2d"]
 
-PADDINGS = {"valid": 2, "same": 5}  # as few zeros as same takes, the odd one below and right: as PyTorch has it
+PADDINGS = {"valid": 2, "same": 5}  # "same" pads as few zeros as possible, an odd one below and right, like PyTorch
 ACTIVATIONS = {"none": 0, "relu": 1, "leaky": 2, "sigmoid": 3, "tanh": 4, "softmax": 5}
 MATHS = {"fp32": 0, "tf32": 1, "fp16": 2, "bf16": 3}
 
 _KEPT_SHAPES, _KEPT_WEIGHTS, _KEPT_TENSORS = 64, 4, 256
-_layers = {}  # by shape of the weights and options: the last few, each with a copy of its weights
-_tensors = {}  # by id of tensors of PyTorch, which count their changes
+_layers = {}  # a cache by shape of the weights and options: the last few layers, each with a copy of its weights
+_tensors = {}  # a cache by id of PyTorch tensors, which count their changes
 
 
 def _options(weight, stride, padding, dilation, groups, activation, slope, flip, math, algorithm, border, border_value):
     (stride_y, stride_x), (dilation_y, dilation_x) = pair("stride", stride, 1), pair("dilation", dilation, 1)
     groups = whole("groups", groups, 1)
     if weight.shape[0] % groups:
-        raise ArgumentError(f"groups={groups} does not part the {weight.shape[0]} filters of weight")
+        raise ArgumentError(f"groups={groups} does not divide the {weight.shape[0]} filters of weight")
     options = {"stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
                "groups": groups, "activation": choose("activation", activation, ACTIVATIONS), "slope": real("slope", slope),
                "flip": bool(flip), "math": choose("math", math, MATHS), "algorithm": str(algorithm),
@@ -43,16 +43,16 @@ def _options(weight, stride, padding, dilation, groups, activation, slope, flip,
 
 
 def _numbers(array, what, dimensions):
-    """Returns numbers as float32 in memory of the host, by rows."""
+    """Returns an array as contiguous float32 in host memory."""
     made = floats(array, what)
     if made.ndim != dimensions or made.size == 0:
         raise ArgumentError(f"{what} has the shape {made.shape}: "
-                            f"{'filters x channels x rows x columns' if dimensions == 4 else 'a number a filter'} is wanted")
+                            f"{'filters x channels x rows x columns' if dimensions == 4 else 'one number per filter'} is expected")
     return made
 
 
 def _layer_by_numbers(weight, bias, given):
-    """Returns the layer with these weights; keeps it for later calls."""
+    """Returns the cached layer with these weights, or makes one."""
     weight = _numbers(weight, "weight", 4)
     bias = None if bias is None else _numbers(bias, "bias", 1)
     key = (weight.shape, None if bias is None else bias.shape, *given)
@@ -70,12 +70,12 @@ def _layer_by_numbers(weight, bias, given):
 
 
 def _state(tensor):
-    """Returns a tensor and the number of its changes; None: these are not counted."""
+    """Returns a reference to a tensor and the number of its changes, or None if these are not counted."""
     if tensor is None:
         return lambda: None, 0
     try:
         return weakref.ref(tensor), tensor._version
-    except (RuntimeError, AttributeError, TypeError):  # a tensor of inference mode
+    except (RuntimeError, AttributeError, TypeError):  # tensors of inference mode count no changes
         return None
 
 
@@ -100,21 +100,23 @@ def conv2d(x: Array, weight: Any, bias: Any = None, stride: Pair = 1, padding: s
            groups: int = 1, *, activation: Activation = "none", slope: float = 0.0, flip: bool = False, border: Border = "zero",
            border_value: float = 0.0, math: Math = "fp32", device: str | None = None, algorithm: str = "auto",
            out: Any = None) -> Array:
-    """A convolution layer, as torch.nn.functional.conv2d: cross-correlation with zeros outside, then bias and activation.
+    """A convolution layer, like torch.nn.functional.conv2d: cross-correlation with zeros outside, then bias and activation.
 
-    x: N x C x H x W, or C x H x W. float32 is computed as it is; any other numbers are converted to it, and results of
-        float16, bfloat16 and float64 back. weight: K x C/groups x R x S. bias: K numbers, or None.
+    x: N x C x H x W, or C x H x W. float32 is used directly. Other types are converted to float32; for float16, bfloat16
+        and float64, results are converted back. weight: K x C/groups x R x S. bias: K numbers, or None.
     stride, dilation: whole numbers, or (down, across). padding: a number, (down, across), (top, bottom, left, right),
-        "valid" or "same" (stride 1: as few zeros as that takes, the odd one below and right).
+        "valid" or "same" (for stride 1: as few zeros as possible, an odd one below and right).
     activation: "none", "relu", "leaky" (slope), "sigmoid" (slope), "tanh" or "softmax" (over the filters).
-    border: what the padding shows, as of filter(): "zero", "constant" (border_value), "replicate", "symmetric",
+    border: the values of the padding, as for filter(): "zero", "constant" (border_value), "replicate", "symmetric",
         "reflect101" (padding_mode "reflect" of PyTorch) or "wrap" ("circular").
-    flip: turn each filter by 180 degrees. math: what products may be rounded to on a GPU: "fp32", "tf32", "fp16", "bf16".
-    device, algorithm, out: as of filter().
+    flip: turn each filter by 180 degrees. math: the type to which products may be rounded on a GPU: "fp32", "tf32", "fp16",
+    "bf16".
+    device, algorithm, out: as for filter().
 
-    Returns N x K x P x Q, or K x P x Q, of the library of `x`, on its device. No gradients: gconv.torch.conv2d has them.
-    Weights that were used before are known by their bits, those of PyTorch by their number of changes.
-    Raises ArgumentError where shapes do not fit.
+    Returns N x K x P x Q, or K x P x Q, an array of the library of `x`, on its device. Gradients: gconv.torch.conv2d has
+    them.
+    Layers are cached. Weights are compared by their bits, PyTorch tensors by their count of changes. Raises ArgumentError
+    if shapes do not fit.
     """
     given = (_hashable(stride), _hashable(padding), _hashable(dilation), groups, activation, slope, flip, math, algorithm, border,
              border_value)
@@ -122,7 +124,7 @@ def conv2d(x: Array, weight: Any, bias: Any = None, stride: Pair = 1, padding: s
     dimensions = getattr(x, "ndim", None)
     if dimensions not in (3, 4):
         raise ArgumentError(f"x has {'no' if dimensions is None else dimensions} dimensions: "
-                            f"N x C x H x W or C x H x W is wanted")
+                            f"N x C x H x W or C x H x W is expected")
     axes = "NCHW" if dimensions == 4 else "CHW"
     taken, back = to_float(x)
     result = apply(layer, taken, axes, device, None if back else out)

@@ -29,7 +29,7 @@ OPTIMIZERS, SCHEDULES = _core.OPTIMIZERS, _core.SCHEDULES
 SVM_KERNELS = {"rbf": 0, "linear": 1, "polynomial": 2, "sigmoid": 3}
 SCALINGS = {"none": 0, "symmetric": 1, "unit": 2, "standard": 3}
 
-_PIXELS = 10000  #: that an SVM learns, where nothing else is said: as `gconv svm`
+_PIXELS = 10000  #: the default number of pixels that an SVM is trained on, as for `gconv svm`
 
 
 # ---- Fitted filters ----
@@ -45,12 +45,12 @@ class Fit:
     held: dict[str, Any]
     condition: float
     nonlinear: bool  #: no filter of this size explains the images
-    shift: tuple[float, float] | None  #: `after` looks shifted, (down, across) in pixels; None: it does not
+    shift: tuple[float, float] | None  #: by how much `after` looks shifted, (down, across) in pixels; None: it does not
     cut: bool  #: the filter looks cut off: a larger one may explain more
 
 
 def _image(image, what):
-    """Returns a path, or an array of a type and with rows that the library takes."""
+    """Returns a path, or an array whose type and layout the library takes."""
     if isinstance(image, (str, bytes, os.PathLike)):
         return os.fspath(image)
     image = host(image)
@@ -65,11 +65,12 @@ def fit(before: Any, after: Any, size: Pair, *, bias: bool = False, ridge: float
         border: Border | None = None, border_value: float = 0.0, max_pixels: int = 0) -> Fit:
     """Finds the filter that makes `after` of `before`, by least squares.
 
-    before, after: images, H x W or H x W x C, of one shape, or paths; or lists of as many. size: of the filter, odd or even,
-        or (rows, columns). bias: fit a constant, too. ridge: at least 0. held_out: the share of each pair that the filter is
-        judged by, not fitted to. border: what lies outside `before`; None: only what the filter sees whole counts.
+    before, after: images, H x W or H x W x C, of one shape, or paths; or lists of as many. size: that of the filter, odd or
+        even, or (rows, columns). bias: fit a constant, too. ridge: at least 0. held_out: the share of each pair to which
+        the filter is not fitted, but by which it is judged. border: what lies outside `before`; None: only pixels count for
+        which the filter lies inside the image.
     max_pixels: larger files raise LimitError; 0: 2^30.
-    Raises UnsupportedError where there is no single solution.
+    Raises UnsupportedError if there is no unique solution.
     """
     rows, columns = pair("size", size, 1)
     befores, afters = ([one] if isinstance(one, (str, bytes, os.PathLike)) or hasattr(one, "dtype") else list(one)
@@ -94,10 +95,10 @@ _DATA = {"label": str, "syntax": str, "separator": str, "missing": str, "feature
 
 
 def _data_options(data):
-    """Returns the options of data sets as the extension takes them."""
+    """Checks the options of data sets, and converts them to those of the extension."""
     wrong = sorted(data.keys() - _DATA.keys())
     if wrong:
-        raise TypeError(f"there is no option {wrong[0]!r}: of data sets there are {', '.join(sorted(_DATA))}")
+        raise TypeError(f"there is no option {wrong[0]!r}: data sets have the options {', '.join(sorted(_DATA))}")
     return {name: whole(name, value, 0, 2 ** 63) if _DATA[name] is whole else _DATA[name](value)
             for name, value in data.items() if value is not None}
 
@@ -134,7 +135,7 @@ def _dataset(inputs, targets, kind, options):
         classes = dataset.info()["classes"]
         if len(classes) != names:
             raise ArgumentError(f"the labels are {names} different texts, but name {len(classes)} classes: texts that differ "
-                                f"by blanks around them alone, or are one number, such as 1 and 01, are one class")
+                                f"only by blanks around them, or are the same number, such as 1 and 01, are one class")
     return dataset, kind
 
 
@@ -145,18 +146,18 @@ def _labels(targets):
         return np.char.decode(labels, "utf-8", "surrogateescape")
     if labels.dtype.kind == "O":
         for row, label in enumerate(labels.ravel()):
-            if label is None or label != label:  # NaN, which pandas has for what is missing
+            if label is None or label != label:  # pandas has NaN for missing values
                 raise ArgumentError(f"the label of row {row} is {label}: leave out the rows whose class is not known")
     return labels
 
 
 def _rows_in_memory(inputs, targets, options):
-    """Returns cases of rows x columns as the extension takes them, and how many different names of classes there are; None:
-    there are numbers."""
-    with np.errstate(over="ignore"):  # an infinity then, which the data set refuses with its row
+    """Returns cases of rows x columns for the extension, and the number of different names of classes, or None if targets
+    are numbers."""
+    with np.errstate(over="ignore"):  # too large numbers become infinite, and the data set refuses them
         rows = floats(inputs, "rows x columns")
     names, exact = names_of(inputs), host(inputs).dtype
-    if exact.kind in "iuf" and exact.itemsize > 2 and exact != np.float32:  # float32 might not tell them apart
+    if exact.kind in "iuf" and exact.itemsize > 2 and exact != np.float32:  # float32 might make different numbers equal
         rows = np.asarray(host(inputs), np.float64, order="C")
     labels = None if targets is None else _labels(targets)
     if rows.ndim != 2 or rows.size == 0 or labels is None or labels.shape != rows.shape[:1]:
@@ -173,10 +174,10 @@ def _rows_in_memory(inputs, targets, options):
 
 
 def _images_in_memory(inputs, targets, kind):
-    """Returns cases of images as the extension takes them."""
+    """Returns cases of images for the extension."""
     if targets is None:
         raise ArgumentError(f"kind={kind!r}: give a label or an image for each image")
-    one = hasattr(inputs, "dtype") and kind != "classes"  # an array is one image, but of classes N x H x W or N x H x W x C
+    one = hasattr(inputs, "dtype") and kind != "classes"  # an array is one image, but N images for "classes"
     images = [_image(image, "an image") for image in ([inputs] if one else inputs)]
     wanted = _labels(targets) if kind == "classes" else [targets] if hasattr(targets, "dtype") and one else list(targets)
     if len(images) != len(wanted) or not images:
@@ -187,7 +188,7 @@ def _images_in_memory(inputs, targets, kind):
 
 
 def _mask(mask):
-    """Returns a mask as an array that the library takes: whole numbers, or what becomes float32."""
+    """Returns a mask as an array of a type that the library takes: uint8 or uint16, else float32."""
     mask = host(mask)
     if mask.dtype.kind in "biu" and mask.size and 0 <= mask.min() and mask.max() < 65536:
         return np.ascontiguousarray(mask, np.uint8 if mask.max() < 256 else np.uint16)
@@ -219,25 +220,24 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
     """Trains a network, and returns the Network with the best weights.
 
     network: layers as a text, "dense 64 tanh, dense 26 softmax" (docs/learning.md), or a Network, which stays as it is.
-    inputs, targets: rows x columns and a target for each row, as arrays; or paths: of a table, of a folder with a folder for
-        each class, of a folder and one of what is wanted of its images, of images and masks (docs/learning.md,
-        docs/pixels.md). kind: "table", "windows", "classes", "pairs" or "pixels"; by default as the paths look. With kind=,
-        images are arrays, too: lists of them with labels, with wanted images, or with masks. Further
-        options of data sets: label=, regression=, classification= (whole numbers are classes, also if nearly each row has its
-        own; of a network that ends in softmax by itself), syntax=, separator=, missing=, one_hot=, window=, hop=, patch=, augment=,
-        gray=, features=, most_cases=, memory= (bytes).
-    normalize: subtract the mean of each column or channel, and divide by its standard deviation, which the network keeps;
-        None: as `gconv train`, yes, but not of images, nor of a Network, which has its own.
+    inputs, targets: arrays: rows x columns, and a target for each row. Or paths: a table; a folder with a sub-folder for
+        each class; a folder of images and a folder of target images; images and masks (docs/learning.md, docs/pixels.md).
+    kind: "table", "windows", "classes", "pairs" or "pixels"; by default, found from the paths. With kind=, images may be
+        lists of arrays, with lists of labels, of target images, or of masks.
+    Further options of data sets: label=, regression=, classification= (integers are classes even if nearly each row has its
+        own; the default for a network that ends in softmax), syntax=, separator=, missing=, one_hot=, window=, hop=,
+        patch=, augment=, gray=, features=, most_cases=, memory= (bytes).
+    normalize: subtract the mean of each column or channel, and divide by its standard deviation; the network keeps both.
+        None: yes, except for images, and for a Network, which has its own; like `gconv train`.
     epochs (0: 100), batch (0: 32), rate, loss, optimizer ("adam", "sgd", "momentum", "rprop"), schedule ("constant",
-        "linear", "cosine", "step"), momentum, weight_decay, elimination, patience, stop_error: as `gconv train` has them; 0
-        is the default. validation: the share of cases that is held back to judge by.
-    weights: of classes, {"name": 2.0}: the loss of their cases is multiplied; others have 1. A DataFrame's names of columns
-        are kept, by which later ones are matched.
-    algorithm: "exact": the same bytes on every device. math: what products may be rounded to on a GPU: "fp32", "tf32", "fp16",
-        "bf16". progress: a function that gets an Epoch; if it raises, training stops.
-        Ctrl-C stops it after the epoch.
-    If the loss is no longer finite, training ends with a gconv.Warning, and the best weights before that count; in the first
-    epoch, gconv.Error is raised.
+        "linear", "cosine", "step"), momentum, weight_decay, elimination, patience, stop_error: as for `gconv train`; 0 is
+        the default. validation: the share of cases that is not trained on, but used to judge the network.
+    weights: weights of classes, {"name": 2.0}, multiply the loss of their cases; other classes have 1. The network keeps a
+    DataFrame's names of columns, and matches columns of later DataFrames by them.
+    algorithm: "exact": the same bytes on every device. math: the type to which products may be rounded on a GPU: "fp32",
+        "tf32", "fp16", "bf16". progress: a function that gets an Epoch; if it raises, training stops.
+    If the loss is no longer finite, training ends with a gconv.Warning, and the network has the best weights before that.
+    If this happens in the first epoch, gconv.Error is raised.
     """
     options = {"epochs": whole("epochs", epochs), "batch": whole("batch", batch), "rate": real("rate", rate),
                "loss": choose("loss", loss, LOSSES), "optimizer": choose("optimizer", optimizer, OPTIMIZERS),
@@ -250,9 +250,9 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
     if isinstance(network, str) and network.rstrip(" )").endswith("softmax"):
         data.setdefault("classification", not data.get("regression"))
     if isinstance(network, Network) and network.classes and kind in (None, "table"):
-        data["classes"] = network.classes  # in its order, in which the labels need not come
+        data["classes"] = network.classes  # the order of classes is the network's
     if isinstance(network, Network) and len(network._info["names"]) + (network._info["means"] is not None):
-        data["like"] = network._model  # its columns, by name, and its means
+        data["like"] = network._model  # columns are matched by name, and missing numbers become the network's means
     dataset, kind = _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)})
     if normalize is None:
         normalize = kind not in ("classes", "pairs") and not isinstance(network, Network)
@@ -288,7 +288,7 @@ class SVM(Model):
     _file = "svm.model"
 
     def __init__(self, model: Any) -> None:
-        """Users call SVM.train() or SVM.load()."""
+        """Not for users, who call SVM.train() or SVM.load()."""
         self._model, self._info, self._maps = model, model.info(), None
         self._info["inputs"] = self._info["columns"]
 
@@ -298,16 +298,15 @@ class SVM(Model):
               tube: float | None = None, weights: Mapping[Any, float] | None = None, case_weights: Any = None,
               tolerance: float = 0.0, shrinking: bool = True, cache: int = 0, probabilities: bool = False, seed: int = 0,
               device: str = "cpu", kind: str | None = None, **data: Any) -> SVM:
-        """Trains on rows x columns and a target for each row, as arrays, or on a table, a path; or, with features=, on the
-        pixels of images that masks label, two paths.
+        """Trains on arrays (rows x columns, and a target for each row), on a table (a path), or, with features=, on the
+        pixels of images that masks label (two paths).
 
         kernel: "rbf", "linear", "polynomial" or "sigmoid". cost (0: 1), gamma (0: 1 / columns), degree (0: 3), coef0, tube
             (None: 0.1), tolerance (0: 0.001), shrinking, cache (bytes; 0: 200 MB): as LIBSVM has them. weights: the cost of
-            classes, {"name": 2.0}; others have 1. case_weights: a number above 0 for each case, by which its cost is
-            multiplied.
-        scaling: of columns, "none", "symmetric" (-1 to 1), "unit" (0 to 1) or "standard" (mean 0, deviation 1); None: "none",
-            of pixels "standard". regression: targets are numbers.
-        Further options of data sets are those of gconv.train(); most_cases is 10,000 of pixels."""
+            classes, {"name": 2.0}; others have 1. case_weights: a number above 0 for each case, by which its cost is multiplied.
+        scaling: that of columns, "none", "symmetric" (-1 to 1), "unit" (0 to 1) or "standard" (mean 0, deviation 1); None:
+            "none", but "standard" for pixels. regression: targets are numbers.
+        Further options of data sets are those of gconv.train(); for pixels, most_cases is 10,000 by default."""
         options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
         options["probabilities"] = bool(probabilities)
@@ -321,7 +320,7 @@ class SVM(Model):
                  regression: bool = False, tube: float | None = None, weights: Mapping[Any, float] | None = None,
                  tolerance: float = 0.0, shrinking: bool = True, cache: int = 0, seed: int = 0, device: str = "cpu",
                  kind: str | None = None, **data: Any) -> dict[str, Any]:
-        """Cross-validation: a dict with cases, right, accuracy, mse, correlation. Arguments as of train()."""
+        """Cross-validation: returns a dict with cases, right, accuracy, mse, correlation. Arguments are those of train()."""
         options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
         options["folds"] = whole("folds", folds, 2)
@@ -338,49 +337,50 @@ class SVM(Model):
 
     @property
     def columns(self) -> int:
-        """How many numbers a row has."""
+        """The number of columns of a row."""
         return self._info["columns"]
 
     @property
     def vectors(self) -> int:
-        """How many support vectors there are."""
+        """The number of support vectors."""
         return self._info["vectors"]
 
     def _predict(self, rows, device, missing=None):
         return self._model.predict(finite_rows(model_rows(rows, self._info, missing)), str(device))
 
     def predict(self, rows: Any, *, device: str = "cpu", missing: str | None = None) -> Numbers:
-        """The class of each row: an array of numbers where the names of all classes are whole numbers, else of names. Of
-        regression, the numbers. Columns of a DataFrame are matched by name. missing="mean": NaN become the means of the
-        training; else they raise ArgumentError."""
+        """Returns the class of each row: an array of integers if the names of all classes are integers, else of names; for
+        regression, the predicted numbers. Columns of a DataFrame are matched by name. missing="mean": NaN are replaced by
+        the means of the training; by default they raise ArgumentError."""
         numbers, values, _ = self._predict(rows, device, missing)
         return values[:, 0] if numbers is None else _labels_of(self.classes)[numbers]
 
     def decision(self, rows: Any, *, device: str = "cpu") -> NDArray[np.float64]:
-        """The values of the pairs of classes, (0, 1), (0, 2) ...: above 0 for the first of a pair."""
+        """Returns the decision values of the pairs of classes, (0, 1), (0, 2) ...: above 0 for the first class of a pair."""
         return self._predict(rows, device)[1]
 
     def probabilities(self, rows: Any, *, device: str = "cpu") -> NDArray[np.float64]:
-        """rows x classes. Raises UnsupportedError for a model that was trained without probabilities=True."""
+        """Returns the probabilities, rows x classes. Raises UnsupportedError for a model that was trained without
+        probabilities=True."""
         found = self._predict(rows, device)[2]
         if found is None:
             raise UnsupportedError("the model yields no probabilities: train it with probabilities=True")
         return found
 
     def classify(self, x: Any, *, axes: str | None = None, device: str | None = None, missing: str | None = None) -> Any:
-        """The classes of an array: a list with a name for each of rows x columns; or, of a model of pixels, a map H x W of
-        class numbers (class_values) of an image H x W x C."""
+        """Returns the classes of an array: for rows x columns, a list with a name for each row; for a model of pixels and
+        an image H x W x C, a map H x W of class numbers (class_values)."""
         if self.features:
             if self._maps is None:
                 self._maps = _core.model_operation(self._model, "classes", {})
             return map_of_classes(self._maps, x, axes, device)
         if not self.classes:
-            raise ArgumentError("the model is of regression, which has no classes: predict() yields numbers")
+            raise ArgumentError("this is a regression model, which has no classes: use predict()")
         return [self.classes[number] for number in self._predict(x, device or "cpu", missing)[0]]
 
 
 def _labels_of(classes):
-    """Returns the names of classes as an array: of int64 if all are whole numbers as these are printed."""
+    """Returns the names of classes as an array, of int64 if all names are integers."""
     with contextlib.suppress(ValueError, OverflowError):
         labels = [int(name) for name in classes]
         if [str(label) for label in labels] == list(classes):
@@ -389,7 +389,7 @@ def _labels_of(classes):
 
 
 def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed, device):
-    tube = 0.0 if tube is None else real("tube", tube) or -1.0  # which is none to the library
+    tube = 0.0 if tube is None else real("tube", tube) or -1.0  # for the library, 0 is the default, and below 0 is 0
     weights = {str(name): real("weights", weight) for name, weight in (weights or {}).items()}
     return {"type": int(bool(regression)), "kernel": choose("kernel", kernel, SVM_KERNELS), "cost": real("cost", cost),
             "gamma": real("gamma", gamma), "degree": whole("degree", degree), "coef0": real("coef0", coef0), "tube": tube,
@@ -398,7 +398,7 @@ def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, 
 
 
 def _svm_data(inputs, targets, kind, scaling, options, data):
-    """Opens a data set. Sets the options that follow from its kind."""
+    """Opens a data set. Sets options["scaling"], whose default depends on the kind of data."""
     data = {**_data_options(data), "regression": bool(options["type"]), "seed": options["seed"]}
     if kind == "pixels" or kind is None and "features" in data:
         kind = "pixels"
@@ -409,9 +409,9 @@ def _svm_data(inputs, targets, kind, scaling, options, data):
 
 
 def classify(model: Network | SVM | Path, x: Any, **options: Any) -> Any:
-    """The classes of rows, images or pixels: model is a Network, an SVM, or the path of one.
+    """Returns the classes of rows, images or pixels. model: a Network, an SVM, or the path of one.
 
-    Returns what Network.classify() and SVM.classify() do, of which the options are."""
+    Options and results are those of Network.classify() and SVM.classify()."""
     if isinstance(model, (str, bytes, os.PathLike)):
         model = SVM.load(model) if _core.svm_is_one(os.fspath(model)) else Network.load(model)
     return model.classify(x, **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Networks: files of gconv, ONNX and PyTorch's safetensors, applied to arrays."""
+"""Networks: reads files of gconv, ONNX, and PyTorch (safetensors), and applies them to arrays."""
 from __future__ import annotations
 
 import json
@@ -42,23 +42,24 @@ def from_bytes(load, name, contents):
 class Model:
     """What Network and SVM have in common: a file, classes, features of pixels."""
 
-    _file = ""  #: a name that such a file may have
+    _file = ""  #: a file name for a model of this kind
 
     def save(self, path: Path) -> None:
-        """Writes it to a file, whole or not at all: a network with the bits of its weights, an SVM as text for LIBSVM, too."""
+        """Writes the model to a file, whole or not at all. Weights of networks keep their bits; an SVM becomes text that
+        LIBSVM reads, too."""
         self._model.save(os.fspath(path))
 
-    def __reduce__(self):  # to be copied, and to be sent to other processes
+    def __reduce__(self):  # for copies and pickles
         return from_bytes, (type(self).load, self._file, file_bytes(self.save, self._file))
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes; () where there are none, as of regression."""
+        """The names of the classes; () if there are none, as in regression."""
         return self._info["classes"]
 
     @property
     def features(self) -> str | None:
-        """The features of pixels that it takes, as a text; None: it takes images as they are, or rows of tables."""
+        """The text of the features of pixels that the model takes; None: it takes images as they are, or rows of tables."""
         return self._info["features"]
 
     @property
@@ -68,14 +69,14 @@ class Model:
 
 
 def map_of_classes(operation, image, axes, device):
-    """Returns H x W numbers of classes, for an image, or N of them."""
+    """Returns a map H x W of class numbers for an image, or N x H x W for several."""
     result = apply(operation, image, axes, device, typed=True)
     axes = check_axes(result.shape, axes)
     return result[(slice(None),) * axes.index("C") + (0,)] if "C" in axes else result
 
 
 def names_of(rows):
-    """Returns the names of the columns of a DataFrame, or of what looks like one; None: none, or some are numbers."""
+    """Returns the names of the columns of a DataFrame or a similar object; None if there are none, or some are numbers."""
     columns = getattr(rows, "columns", None)
     columns = None if columns is None or callable(columns) else list(columns)
     return columns if columns and all(isinstance(name, str) and _is_word(name) for name in columns) else None
@@ -86,7 +87,7 @@ def _shape_text(shape):
 
 
 def _as_type(array, tensor):
-    """The array with numbers of the type that the model takes."""
+    """Converts an array to the type that the model takes, if that loses nothing."""
     have, want = str(array.dtype), tensor.type
     if have == want:
         return array
@@ -109,20 +110,20 @@ def _is_word(name):
 
 
 def model_rows(rows, info, missing=None):
-    """Rows x columns as a model takes them: columns by name, missing="mean" filled by means of the training, and in float64
-    less what float32 could not tell apart."""
+    """Returns rows x columns for a model: columns are matched by name, missing="mean" replaces NaN by the means of the
+    training, and the model's origins (gconv_column_notes) are subtracted in float64."""
     names, found, origins = list(info["names"]), names_of(rows), info["origins"]
     if names and found and names != found:
         if any(found.count(name) != 1 for name in names):
             raise ArgumentError(f"the columns do not fit: the model takes {', '.join(names)}, and there are {', '.join(found)}")
         rows = rows[names]
     if missing not in (None, "mean"):
-        raise ArgumentError(f"missing={missing!r}: there is \"mean\", which puts in the means of the training")
+        raise ArgumentError(f"missing={missing!r}: it may be \"mean\", which puts in the means of the training")
     if missing is None and origins is None:
         return rows
     rows = np.array(host(rows), np.float64)
     if rows.ndim != 2 or rows.shape[1] != info["inputs"]:
-        raise ArgumentError(f"rows of {info['inputs']} columns are wanted, and this has the shape {rows.shape}")
+        raise ArgumentError(f"rows of {info['inputs']} columns are expected, and this has the shape {rows.shape}")
     if missing is not None:
         if info["means"] is None:
             raise ArgumentError("the model keeps no means of its columns: it was written by an older gconv, or by LIBSVM")
@@ -151,7 +152,7 @@ def _graph_of_bytes(contents, digest):
 
 
 class Network(Model):
-    """A network: a chain of layers with their weights, or a model of ONNX. gconv.train() makes a chain.
+    """A network: a chain of layers with their weights, or an ONNX model. gconv.train() makes a chain.
 
         net = gconv.Network("denoise.onnx")                 # ONNX, or a file of gconv
         y = net(x)                                          # N x C x H x W -> N x K x P x Q, float32
@@ -160,13 +161,12 @@ class Network(Model):
     """
 
     _file = "network.safetensors"
-    _source = None  # of a model that is a graph: its path, or its bytes
+    _source = None  # for a graph: the path of its file, or the file's bytes
 
     def __init__(self, source: Path, channels: int | None = None, height: int = 0, width: int = 0, *,
                  layers: str | None = None, outputs: int = 0, seed: int = 0) -> None:
-        """Reads a file, as load() does. With `channels`: layers with random weights, from a text such as
-        "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md), for inputs of channels x height x width (0: of any
-        size)."""
+        """Reads a file, as load() does. With `channels`, makes layers with random weights from a text such as "4*(conv 16
+        3x3 relu), conv 1 3x3, residual" (docs/learning.md), for inputs channels x height x width (0: any size)."""
         if channels is None:
             self._read(source, layers)
             return
@@ -196,25 +196,26 @@ class Network(Model):
 
     @classmethod
     def load(cls, path: Path, *, layers: str | None = None) -> Network:
-        """Reads a network of gconv, an ONNX model, or, with `layers`, the weights of a PyTorch nn.Sequential in safetensors:
-        "relu, /2 relu, mean, softmax" says what follows each layer.
+        """Reads a network of gconv, an ONNX model, or, with `layers`, the weights of a PyTorch nn.Sequential in safetensors.
+        layers: what follows each layer, such as "relu, /2 relu, mean, softmax".
 
-        Raises FileError, FormatError, or UnsupportedError, which names the node or tensor that fits no network."""
+        Raises FileError, FormatError, or UnsupportedError, which names the node or tensor that cannot be imported."""
         made = cls.__new__(cls)
         made._read(path, layers)
         return made
 
     @classmethod
     def of(cls, weights: Any, layers: str = "none") -> Network:
-        """A network of convolutions with these weights, all of the same size as their inputs, unless `layers` says otherwise.
+        """Makes a network of convolutions with these weights. Outputs have the size of inputs, unless `layers` says
+        otherwise.
 
-        weights: K x C x R x S numbers, a bank; or a list of (weights, biases or None), of one layer after the other.
-        layers: what follows each layer, such as "relu, /2 relu, mean, none", as load() has it.
+        weights: K x C x R x S numbers, a bank; or a list with a tuple (weights, biases or None) for each layer.
+        layers: what follows each layer, as for load().
 
             y = gconv.Network.of(bank)(x)                        # N x K x H x W
             gconv.run("in/", gconv.Network.of(bank), "out/", present="classes")    # which filter responds most: 1 to K
 
-        Raises ArgumentError for what are no numbers, and UnsupportedError or FormatError where layers do not fit."""
+        Raises ArgumentError if weights are not numbers, and UnsupportedError or FormatError if layers do not fit."""
         chain = weights if isinstance(weights, (list, tuple)) and len(weights) and isinstance(weights[0], (list, tuple)) and \
             len(weights[0]) == 2 and np.ndim(weights[0][0]) == 4 else [(weights, None)]
         header, blobs, place = {}, [], 0
@@ -257,7 +258,7 @@ class Network(Model):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """What it takes: (name, type, shape) of each."""
+        """A tuple (name, type, shape) for each input."""
         shape = (None, self.channels, self.size[0] or None, self.size[1] or None)
         if self._graph or self._tensors[0]:
             return tuple(Tensor(*one) for one in self._tensors[0])
@@ -265,33 +266,33 @@ class Network(Model):
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """What it makes: (name, type, shape) of each."""
+        """A tuple (name, type, shape) for each output."""
         made = [layer["shape"][0] for layer in self.layers if "shape" in layer]
         return tuple(Tensor(*one) for one in self._tensors[1]) or \
             (Tensor("output", "float32", (None, made[-1] if made else self.channels, None, None)),)
 
     @property
     def channels(self) -> int:
-        """The channels of an input."""
+        """The number of channels of an input."""
         return self._info["channels"]
 
     @property
     def size(self) -> tuple[int, int]:
-        """(height, width) of an input; (0, 0): any."""
+        """(height, width) of an input; (0, 0): any size."""
         return self._info["height"], self._info["width"]
 
     @property
     def layers(self) -> tuple[dict[str, Any], ...]:
-        """A dict for each layer: kind, and of convolutions shape (K, C, R, S) and activation."""
+        """A dict for each layer: kind, and for layers with weights shape (K, C, R, S) and activation."""
         return self._info["layers"]
 
     @property
     def trained(self) -> str | None:
-        """How it was trained, as a JSON text; None: it is not known."""
+        """How the network was trained, as a JSON text; None: not known."""
         return self._info["trained"]
 
     def weights(self, layer: int) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """(weights, biases) of layer number `layer`, as copies: K x C x R x S, and K numbers or None."""
+        """Returns copies of the weights, K x C x R x S, and biases, K numbers or None, of layer number `layer`."""
         return self._model.weights(whole("layer", layer))
 
     def _operation(self, present, math, algorithm, output=""):
@@ -308,19 +309,20 @@ class Network(Model):
         return rows[:, :, None, None]
 
     def _check_layout(self, shape):
-        """Refuses arrays that seem to have channels last, if channels must come before rows."""
+        """Refuses arrays that seem to be H x W x C, although the network takes C x H x W."""
         if len(shape) not in (3, 4) or shape[-3] == self.channels:
             return
         if shape[-1] == self.channels or (self.channels == 1 and shape[-3] > 4 >= shape[-1]):
             layouts = ("C x H x W", "HWC") if len(shape) == 3 else ("N x C x H x W", "NHWC")
-            raise ArgumentError(f"an array of {' x '.join(map(str, shape))} is taken as {layouts[0]}, with {shape[-3]} channels, "
-                                f"and the network takes {self.channels}: if channels are its last axis, say "
+            raise ArgumentError(f"an array of {' x '.join(map(str, shape))} is read as {layouts[0]}, with "
+                                f"{shape[-3]} channels, "
+                                f"and the network takes {self.channels}: if channels are its last axis, pass "
                                 f"axes=\"{layouts[1]}\"")
 
     # ---- Models of ONNX ----
 
     def _chosen(self, output):
-        """The names of the outputs that are wanted."""
+        """Returns the names of the outputs that the caller wants."""
         names = [one.name for one in self.outputs]
         wanted = names if output is None else [output] if isinstance(output, str) else list(output)
         for name in wanted:
@@ -329,13 +331,13 @@ class Network(Model):
         return wanted
 
     def _takes_images(self, axes):
-        """Whether arrays go through the network as images: one by one, in tiles where they are large."""
+        """Returns whether the network runs on arrays as images: one by one, and in tiles if they are large."""
         one = self.inputs[0] if self.inputs else None
         return axes is not None or (len(self.inputs) == 1 and one.type == "float32" and not self._info["channels_last"] and
                                     (one.shape is None or (len(one.shape) == 4 and one.shape[0] in (None, 1))))
 
     def _run_images(self, x, wanted, several, axes, device, math, algorithm, out):
-        """The wanted outputs for images, with the axes and types that the model gives them."""
+        """Computes the wanted outputs for images. Results have the axes and types of the model's outputs."""
         given = len(x.shape)
         if axes is None and 2 <= given <= 4:
             self._check_layout(x.shape)
@@ -350,12 +352,12 @@ class Network(Model):
         return results if direct is not None or out is None else self._stored(results, out, one)
 
     def _stays(self, name):
-        """Whether an output N x K x P x Q of float32 is what the model makes."""
+        """Returns whether the model declares this output as float32 with four axes."""
         tensor = next(one for one in self.outputs if one.name == name)
         return tensor.type == "float32" and tensor.shape is not None and len(tensor.shape) == 4
 
     def _shaped(self, result, name, given, x, operation):
-        """An output N x K x P x Q with the axes and the type of the model, and without those that the input lacks."""
+        """Converts a result N x K x P x Q to the type and axes of the model's output, without axes that the input lacks."""
         tensor = next(one for one in self.outputs if one.name == name)
         n, k, p, q = result.shape
         axes = len(tensor.shape) if tensor.shape is not None else operation.output_axes(x.shape, name)
@@ -372,7 +374,7 @@ class Network(Model):
         return [store(result, target) for result, target in zip(results, outs)]
 
     def _run_arrays(self, x, wanted, device, out, several):
-        """The wanted outputs for arrays as the model takes them."""
+        """Computes the wanted outputs for arrays of the model's own shapes."""
         inputs = self.inputs
         if isinstance(x, Mapping):
             given = [(next((one for one in inputs if one.name == name), None), name, array) for name, array in x.items()]
@@ -396,7 +398,7 @@ class Network(Model):
         return results if out is None else self._stored(results, out, len(results) == 1 and not several)
 
     def _batch(self, taken, wanted, device):
-        """Runs all at once, or, if the model takes one case at a time, one after the other."""
+        """Runs all cases at once or, if the model takes a single case, one after the other."""
         run = lambda rows: [np.frombuffer(memory, type).reshape(shape) if memory.size else np.empty(shape, type)  # noqa: E731
                             for memory, type, shape in self._model.run(rows, wanted, _BYTES, device or "cpu")]
         rows = [(name, array, str(array.dtype)) for name, array, _ in taken]
@@ -407,7 +409,7 @@ class Network(Model):
         return [np.concatenate([part[i] if part[i].ndim else part[i][None] for part in parts]) for i in range(len(wanted))]
 
     def _run_as_arrays(self, x, wanted, axes, device, out, several, error):
-        """What cannot be done with images, if it can be with arrays; else raises the error about images."""
+        """Runs the model on arrays after it failed with `error` on images. Raises `error` if that fails, too."""
         if not self._graph or axes is not None or device not in (None, "cpu") or type_name(x) in ("uint8", "uint16"):
             raise error
         try:
@@ -424,7 +426,7 @@ class Network(Model):
         if not isinstance(x, (Mapping, list, tuple)) and len(x.shape) in (2, 3, 4) and self._takes_images(axes):
             try:
                 results = self._run_images(x, wanted, several, axes, device, math, algorithm, out)
-            except (UnsupportedError, FormatError) as error:  # such as outputs that are no images
+            except (UnsupportedError, FormatError) as error:  # such as outputs that are not images
                 results = self._run_as_arrays(x, wanted, axes, device, out, several, error)
         elif axes is not None:
             raise ArgumentError("axes= is for a network that takes one image")
@@ -440,17 +442,18 @@ class Network(Model):
                  algorithm: str = ..., output: str | None = ..., out: Any = ...) -> Array: ...
     def __call__(self, x: Any, *, axes: str | None = None, device: str | None = None, math: Math = "fp32",
                  algorithm: str = "auto", output: str | Sequence[str] | None = None, out: Any = None) -> Any:
-        """What the network makes of an array.
+        """Applies the network to an array.
 
-        x: float32, or uint8 and uint16, which are divided by white, 255 and 65535; any other numbers are converted to
-            float32. axes: by default N x C x H x W, C x H x W or H x W; of networks that take features of pixels, images
-            H x W x C; of networks that take rows of tables, rows x columns, whose numbers are taken as they are.
-        Returns float32, N x K x P x Q, or without N as `x` has none; rows x K of rows. device, out: as of gconv.filter().
+        x: float32, or uint8 and uint16, which are divided by white (255 or 65535); other types are converted to float32.
+        axes: by default N x C x H x W, C x H x W or H x W; for networks of features of pixels, images H x W x C; for
+            networks of tables, rows x columns, whose numbers are not scaled.
+        device, out: as for gconv.filter().
+        Returns float32, N x K x P x Q, or K x P x Q if `x` has no N; for rows, rows x K.
 
-        Of an ONNX model, results have the axes and types of its outputs, and several outputs are a tuple in the order of
-        Network.outputs; output: the name of the one that is wanted, or several names. x may also be a dict by the names of
-        Network.inputs, or a list, of arrays of any shape: they go into the model as they are, on the CPU, where their types
-        are the model's or become so without loss. So do arrays for a model whose only input is not N x C x H x W of float32.
+        For an ONNX model, results have the axes and types of its outputs; several outputs are a tuple in the order of
+        Network.outputs. output: the name of the output to compute, or several names. x may also be a dict (by the names of
+        Network.inputs) or a list of arrays of any shape: these go into the model unscaled, on the CPU, and their types must
+        be the model's, or convertible without loss. The same holds if the model's only input is not float32 N x C x H x W.
         """
         if self._graph or (self._tensors[0] and self._takes_images(axes)):
             return self._call_graph(x, axes, device, math, algorithm, output, out)
@@ -468,13 +471,13 @@ class Network(Model):
         return apply(operation, x, axes, device, out, typed=True)
 
     def classify(self, x: Any, *, axes: str | None = None, device: str | None = None, missing: str | None = None) -> Any:
-        """The classes of an array: a list with a name for each image of N x C x H x W, and for each row of rows x columns of
-        a network that was trained on a table; or, of a network of pixels, a map H x W of class numbers
-        (gconv.Network.class_values). missing="mean": NaN in rows become the means of the training."""
+        """Returns the classes of an array: a list with a name for each image of N x C x H x W, or for each row of rows x
+        columns if the network was trained on a table; for a network of pixels, a map H x W of class numbers
+        (gconv.Network.class_values). missing="mean": NaN in rows are replaced by the means of the training."""
         if self.features:
             return map_of_classes(self._operation("classes", "fp32", "auto"), x, axes, device)
         if not self.classes:
-            raise ArgumentError("the outputs of this network are no classes: call it")
+            raise ArgumentError("the outputs of this network are not classes: call the network")
         if axes is None and self.size == (1, 1) and np.ndim(x) < 3:
             x = self._cases(finite_rows(model_rows(x, self._info, missing)))
         outputs = host(self(x, axes=axes, device=device))

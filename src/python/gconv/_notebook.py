@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How notebooks show what gconv has: filters and images as pictures, figures as tables."""
+"""Display in notebooks: filters and images as pictures, numbers as tables."""
 from __future__ import annotations
 
 import html
@@ -13,17 +13,17 @@ from ._files import encode
 
 __all__ = ["Shown", "bars", "picture_of_taps", "show", "table"]
 
-_SIDE = 160  #: pixels, or so, of the picture of a filter
+_SIDE = 160  #: the approximate side of a filter's picture, in pixels
 
 
 def _enlarged(picture, side):
-    """Repeats pixels, so that the longer side has some `side` pixels."""
+    """Repeats pixels, so that the longer side has about `side` pixels."""
     times = max(1, side // max(picture.shape[:2]))
     return picture.repeat(times, axis=0).repeat(times, axis=1)
 
 
 def picture_of_taps(planes):
-    """Returns a PNG of planes of taps, side by side: 0 is grey, the largest |tap| of each black or white."""
+    """Returns a PNG of planes of taps, side by side: 0 is grey; the largest |tap| of each plane is black or white."""
     tiles = []
     for taps in planes:
         most = np.abs(taps).max() or 1
@@ -56,10 +56,10 @@ def bars(times):
 
 
 class Shown:
-    """An image that draws itself in a notebook; show() makes one."""
+    """An image that notebooks draw; show() makes it."""
 
     def __init__(self, png: bytes, text: str) -> None:
-        """Users call show()."""
+        """Not for users, who call show()."""
         self._png, self._text = png, text
 
     def _repr_png_(self):
@@ -70,10 +70,10 @@ class Shown:
 
 
 def show(image: Any, *, stretch: bool = False) -> Shown:
-    """An image as a notebook draws it, at the end of a cell.
+    """Returns an object that a notebook draws as an image, if it is the last value of a cell.
 
-    image: H x W or H x W x C: grey, RGB, or with alpha; of any library. uint8, uint16, or float32, where 1 is white.
-    stretch: the smallest sample becomes black and the largest white, as derivatives and numbers of other ranges need."""
+    image: H x W or H x W x C: grey, RGB, or with alpha; of any array library. uint8, uint16, or float32, where 1 is white.
+    stretch: the smallest sample becomes black and the largest white: for derivatives, and other ranges of numbers."""
     array = host(image)
     if array.ndim not in (2, 3) or array.ndim == 3 and not 1 <= array.shape[2] <= 4 or array.size == 0:
         raise ArgumentError(f"show() draws H x W or H x W x C of up to 4 channels, and this has the shape {array.shape}")

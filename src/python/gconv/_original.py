@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The drop-in modules: what they do not take goes to the original library, with a warning once."""
+"""For the drop-in modules: passes calls that gconv does not support to the original library, with a single warning."""
 import functools
 import importlib
 import threading
@@ -11,11 +11,12 @@ __all__ = ["NotOurs", "hand_over", "or_original"]
 
 
 class NotOurs(Exception):
-    """A call that the original library has to answer; the text is why."""
+    """The original library must answer the call; the text says why."""
 
 
 def or_original(module, *errors):
-    """Returns a decorator: a call that fails by NotOurs, or one of the errors, goes to the function of the original library."""
+    """Returns a decorator. A call that raises NotOurs, or one of the errors, is passed to the function of the original
+    library."""
     def decorate(function):
         @functools.wraps(function)
         def call(*arguments, **options):
@@ -34,7 +35,7 @@ _lock = threading.Lock()
 
 
 def hand_over(module, function, reason, arguments, options):
-    """Calls the function of the original library. Raises UnsupportedError where that is not installed."""
+    """Calls the function of the original library. Raises UnsupportedError if that is not installed."""
     try:
         original = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What gconv.ndimage computes with: an array of any number of dimensions is correlated with lines of weights, each along an
-axis, or with weights of as many dimensions as it has.
+"""The computations of gconv.ndimage. Arrays of any number of dimensions are correlated with lines of weights, each along an
+axis, or with weights of several dimensions.
 
-An array is seen as images, N x H x W x C (_image_of()). A line along H, W or C is a pass over these images: a column of
-weights, a row of weights, or a matrix that mixes channels. A line along any other axis is a pass over a view that has this
-axis as the height of images (_view_along()). All passes are plans of gconv.filter(), which read the samples as they are and
-write the type of the result: no array of floats lies between. SciPy casts results as C does: cut towards 0, and wrapped
-around. So does range="wrap". A result of int16 is one of uint16, seen as int16.
+An array is viewed as images, N x H x W x C (_image_of()). A line along H, W or C is a pass over these images: a column of
+weights, a row of weights, or a matrix that mixes channels. A line along any other axis is a pass over another view, in
+which this axis is the height of the images (_view_along()). Each pass is a call of gconv.filter(), which reads samples in
+their own type and writes the type of the result: there is no intermediate array of floats. SciPy casts results as C does:
+truncated towards 0, and wrapped around. So does range="wrap". A result of int16 is computed as uint16, and viewed as int16.
 """
 import collections
 import functools
@@ -21,19 +21,19 @@ from ._repeat import depends_on_samples
 __all__ = ["Line", "are_exact", "are_finite", "correlate_lines", "correlate_planes", "largest_sum", "letter_of", "may_wrap"]
 
 _UNSIGNED = {"uint8": np.dtype(np.uint8), "int8": np.dtype(np.uint8), "uint16": np.dtype(np.uint16),
-             "int16": np.dtype(np.uint16)}  # and what stores them
+             "int16": np.dtype(np.uint16)}  # integer types, and the unsigned type that stores their bits
 _FLOAT, _INT16 = np.dtype(np.float32), np.dtype(np.int16)
 _WHITE = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
-_WHOLE = 1 + 5e-7  # what is an integer but for the rounding of float32 counts as one
-_INTEGER_WEIGHT = 257  # what the algorithm "integer" takes of |weights| together
-_CHANNELS = 4  # at most, of an image
+_WHOLE = 1 + 5e-7  # before truncation, a factor for results that rounding in float32 may have put just below an integer
+_INTEGER_WEIGHT = 257  # the limit of the algorithm "integer" on the sum of |weights|
+_CHANNELS = 4  # the most channels of an image
 
-# Weights along an axis, a tuple of floats; the border there, by gconv's name; and which weight lies on the sample.
+# axis; weights, a tuple of floats; place, the index of the weight that lies on the sample; mode, gconv's name of the border.
 Line = collections.namedtuple("Line", "axis weights place mode")
 
 
 def _cut(values, kind, whole=_WHOLE):
-    """Converts an array to another type as C does: floats are cut towards 0."""
+    """Converts an array to another type as C does: floats are truncated towards 0."""
     if kind.kind == "f" or values.dtype == kind:
         return values.astype(kind, copy=False)
     if values.dtype.kind != "f":
@@ -53,7 +53,8 @@ def are_finite(values):
 # ---- One pass: a plan of gconv.filter() ----
 
 def _as_integers(weights):
-    """Returns (integers, divisor) whose quotients are the weights, or None. A mean has ones, and their number."""
+    """Returns (integers, divisor) such that integers / divisor are the weights, or None. For a mean, these are ones and
+    their number."""
     whole = np.rint(weights)
     if (whole == weights).all():
         return whole, 1.0
@@ -65,27 +66,27 @@ def _as_integers(weights):
 
 
 class _Pass:
-    """Correlates images of the type `dtype` with a plane of weights, of which number `anchor` lies on the sample, after a
-    matrix `mix` has mixed their channels, if there is one. `kind` is the type of the result.
+    """Correlates images of the type `dtype` with a plane of weights; the weight at `anchor` lies on the sample. If there is
+    a matrix `mix`, it mixes channels first. `kind` is the type of the result.
 
-    reads, makes: the types that gconv.filter() is given, and that it yields. kernel, options: its arguments."""
+    reads, makes: the types of samples and results of gconv.filter(). kernel, options: its arguments."""
 
     def __init__(self, dtype, kind, weights, anchor, mode, cval=0.0, mix=None):
         constant, integers = mode == "constant", _as_integers(weights)
         integer_border = not constant or float(cval).is_integer()
         integer_mix = mix is None or bool((np.rint(mix) == mix).all())
-        exact = bool(integers) and integers[1] == 1 and integer_border  # for integers and such a mix
+        exact = bool(integers) and integers[1] == 1 and integer_border  # sums are exact if samples and mix are integers
         largest = np.abs(weights).sum() * (1 if mix is None else np.abs(mix).sum(1).max()) * 2 ** (8 * dtype.itemsize)
         self.kind, self.reads = kind, _FLOAT
         if dtype.name in _WHITE:
             self.reads = dtype
         elif {dtype.name, kind.name} <= _UNSIGNED.keys() and exact and integer_mix and kind.itemsize <= dtype.itemsize and \
                 largest < 2 ** 24:
-            self.reads = _UNSIGNED[dtype.name]  # as only the low bits of exact sums count
+            self.reads = _UNSIGNED[dtype.name]  # sums are exact, and only their low bits count
         if constant and not (integer_border and 0 <= cval <= _WHITE[self.reads.name]):
             self.reads = _FLOAT
         if mix is not None and self.reads != _UNSIGNED.get(kind.name):
-            self.reads = _FLOAT  # channels are mixed within a type
+            self.reads = _FLOAT  # the result of mixing has the type of the samples
         wraps = kind.name in _UNSIGNED and (mix is None or self.reads != _FLOAT)
         self.makes = _UNSIGNED[kind.name] if wraps else _FLOAT
         self.guard = 1.0 if exact and (self.reads != _FLOAT or dtype.name in _UNSIGNED and integer_mix) else _WHOLE
@@ -95,7 +96,7 @@ class _Pass:
             weights, divisor = integers
             if self.reads == np.uint8 and np.abs(weights).sum() <= _INTEGER_WEIGHT and -128 <= weights.min() and \
                     weights.max() <= 127:
-                self.guard, options["algorithm"] = 1.0, "integer"  # whose sums are exact
+                self.guard, options["algorithm"] = 1.0, "integer"  # this algorithm's sums are exact
         options["scale"] = white
         if wraps:
             options["range"] = "wrap"
@@ -117,7 +118,7 @@ class _Pass:
         return _cut(result, self.kind, self.guard) if self.makes == _FLOAT else result.view(self.kind)
 
     def is_continued_by(self, after):
-        """Whether the next pass reads what this one makes, as it is."""
+        """Returns whether the next pass can read the result of this pass without conversion."""
         return after.reads == self.makes and (self.makes == self.kind or self.makes != _FLOAT)
 
 
@@ -127,8 +128,8 @@ def _kept_pass(dtype, kind, weights, shape, anchor, mode, cval):
 
 
 def _run(values, passes, shape, axes, output=None):
-    """What passes that continue each other make of an array, which they see in another shape, with these axes. The result
-    has the shape of the array; it is `output`, where that can be written directly."""
+    """Runs passes, each on the result of the one before it, on an array that is reshaped to `shape`, with these axes. The
+    result has the shape of the array; it is `output` if that can be written directly."""
     first, last = passes[0], passes[-1]
     samples, into = first.stored(values), None
     if output is not None and output.dtype == last.kind and (last.makes != _FLOAT or last.kind == _FLOAT) and \
@@ -148,25 +149,27 @@ def _run(values, passes, shape, axes, output=None):
 # ---- Arrays as images ----
 
 def _image_of(shape):
-    """(N, H, W, C) of an array: its last axis is one of channels if it is short, and N stands for all before H."""
+    """Returns (N, H, W, C) of an array: the last axis is channels if it has at most 4; N is the product of all axes before
+    H."""
     sides = (1, 1, *shape) if len(shape) > 1 and shape[-1] <= _CHANNELS else (1, 1, *shape, 1)
     return math.prod(sides[:-3]), *sides[-3:]
 
 
 def letter_of(axis, shape):
-    """Which letter of _image_of() an axis is: "H", "W", "C", or "N", for those that are not one letter alone."""
+    """Returns the letter of an axis in _image_of(): "H", "W", "C", or "N" for all axes before H."""
     behind = len(shape) - axis + (0 if len(shape) > 1 and shape[-1] <= _CHANNELS else 1)
     return {1: "C", 2: "W", 3: "H"}.get(behind, "N")
 
 
 def _as_seen(image):
-    """(shape, axes) of N x H x W x C for gconv.filter(), without N and C where they are 1."""
+    """Returns (shape, axes) of N x H x W x C for gconv.filter(), without N and C if they are 1."""
     letters = "".join(letter for letter, size in zip("NHWC", image) if letter in "HW" or size > 1)
     return tuple(size for letter, size in zip("NHWC", image) if letter in letters), letters
 
 
 def _view_along(axis, shape):
-    """(shape, axes, whether the axis goes along rows) of an array seen as images, whatever the axis is."""
+    """Returns (shape, axes, along_rows) of a view as images for any axis of an array: `axis` is the width of the images if
+    along_rows, else their height."""
     before, behind = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
     if behind <= _CHANNELS:
         return *_as_seen((1, before, shape[axis], behind)), True
@@ -176,7 +179,7 @@ def _view_along(axis, shape):
 # ---- Lines of weights along axes ----
 
 def _positions(mode, places, length):
-    """Which samples of an axis a border shows at these places; below 0 for its constant."""
+    """Returns the indices of the samples that a border puts at these places of an axis; -1 stands for the constant."""
     if mode == "replicate":
         return np.clip(places, 0, length - 1)
     if mode == "constant":
@@ -189,7 +192,7 @@ def _positions(mode, places, length):
 
 
 def _matrix(line, channels):
-    """What a line of weights along the channels is as a matrix."""
+    """Returns the matrix of a line of weights along the channels."""
     matrix = np.zeros((channels, channels))
     for channel in range(channels):
         seen = _positions(line.mode, channel - line.place + np.arange(len(line.weights)), channels)
@@ -198,15 +201,15 @@ def _matrix(line, channels):
 
 
 def largest_sum(dtype, lines):
-    """What no sum of the lines exceeds, for arrays of this type; infinite if that is not known."""
+    """Returns an upper bound of sums of the lines, for arrays of this type; infinite if it is not known."""
     levels = np.inf if dtype.kind == "f" else np.iinfo(dtype).max + 1
     return levels * math.prod(float(np.abs(line.weights).sum()) for line in lines)
 
 
 def are_exact(dtype, lines, kind, cval):
-    """Whether nothing is cut between passes, and they go in any order: results are floats; or all weights are integers and
-    all sums exact, so that the low bits are those of the whole sum, wherever it is wrapped around."""
-    if cval != 0 and any(line.mode == "constant" for line in lines):  # which is no 0 to the next pass
+    """Returns whether passes may be reordered and fused, as nothing is truncated between them: results are floats; or all
+    weights are integers and all sums exact, so that wrapping around at any point leaves the low bits of the sum."""
+    if cval != 0 and any(line.mode == "constant" for line in lines):  # after a pass, this border is no longer 0
         return False
     if kind.kind == "f":
         return True
@@ -215,8 +218,8 @@ def are_exact(dtype, lines, kind, cval):
 
 
 def may_wrap(dtype, lines, kind):
-    """Whether results of these passes may wrap around, where they are not exact. A sum that is off by its last bit becomes 0
-    in place of 255 there, and what the next pass makes of it is off by any number of levels."""
+    """Returns whether results of these passes may wrap around without being exact. A sum with a wrong last bit may then
+    become 0 in place of 255, so that the result of the next pass is wrong by any number of levels."""
     for line in lines if kind.name in _UNSIGNED else ():
         limits = (0, 1) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         weights = np.array(line.weights)
@@ -230,11 +233,11 @@ def may_wrap(dtype, lines, kind):
 
 
 def _steps(lines, shape, dtype, kind, cval, finite):
-    """Which lines are one pass: each pass as {letter of its axis: line}, where "N" is of a line along whatever axis."""
+    """Groups lines into passes. A pass is a dict {letter of the axis: line}; "N" stands for a line along any axis."""
     steps = []
     for line in lines:
         letter = letter_of(line.axis, shape)
-        mixes = finite and (cval == 0 or line.mode != "constant")  # a matrix adds up weights of one sample, and no cval
+        mixes = finite and (cval == 0 or line.mode != "constant")  # a matrix would add up weights on one sample, and knows no cval
         steps.append({"N" if letter == "C" and not mixes else letter: line})
     if not are_exact(dtype, lines, kind, cval):
         return steps
@@ -244,7 +247,7 @@ def _steps(lines, shape, dtype, kind, cval, finite):
     together = down and across and down.mode == across.mode and len(down.weights) * len(across.weights) <= 1 << 16
     planes = [found] if together else [{letter: line} for letter, line in found.items()]
     if colours and planes and (others or _UNSIGNED.get(dtype.name, dtype) == _UNSIGNED.get(kind.name, kind)):
-        planes[0]["C"] = colours  # mixed before they are filtered, which leaves their type as it is
+        planes[0]["C"] = colours  # channels are mixed before filtering, which keeps their type
     elif colours:
         planes.append({"C": colours})
     return others + planes
@@ -254,7 +257,7 @@ _NOTHING = Line(None, (1.0,), 0, "replicate")
 
 
 def _pass_of(step, shape, dtype, kind, cval):
-    """(the pass, (shape, axes) as which it sees the array)"""
+    """Returns (the pass, (shape, axes) of its view of the array)."""
     if "N" in step:
         line = step["N"]
         *view, along_rows = _view_along(line.axis, shape)
@@ -269,7 +272,8 @@ def _pass_of(step, shape, dtype, kind, cval):
 
 @functools.lru_cache(256)
 def _plan(shape, dtype, lines, kind, cval, finite):
-    """What correlate_lines() runs for arrays of this shape and type: [(passes that continue each other, (shape, axes))]."""
+    """Returns what correlate_lines() runs for arrays of this shape and type: tuples (passes that run as a chain, (shape,
+    axes))."""
     runs = []
     for step in _steps(lines, shape, dtype, kind, cval, finite):
         one, view = _pass_of(step, shape, dtype, kind, cval)
@@ -282,8 +286,8 @@ def _plan(shape, dtype, lines, kind, cval, finite):
 
 
 def correlate_lines(array, lines, kind, cval, output=None):
-    """The array correlated with lines of weights, one after the other. Between them, values have the type of the result, as
-    SciPy keeps them there. The result is a new array, or `output`."""
+    """Correlates the array with lines of weights, one after the other. Intermediate values have the type of the result, as
+    in SciPy. The result is a new array, or `output`."""
     lines, colours = tuple(lines), any(letter_of(line.axis, array.shape) == "C" for line in lines)
     if kind == _FLOAT and array.dtype.itemsize == 1 and colours and are_exact(array.dtype, lines, _INT16, cval) and \
             largest_sum(array.dtype, lines) < 2 ** 15:
@@ -298,7 +302,7 @@ def correlate_lines(array, lines, kind, cval, output=None):
 # ---- Weights of several dimensions ----
 
 def _shifted(values, axis, by, mode, cval):
-    """The samples that lie `by` further along an axis, with its border."""
+    """Returns the array shifted by `by` samples along an axis, filled by the border."""
     seen = _positions(mode, np.arange(values.shape[axis]) + by, values.shape[axis])
     shifted = np.take(values, seen, axis)
     np.moveaxis(shifted, axis, 0)[seen < 0] = cval
@@ -306,8 +310,8 @@ def _shifted(values, axis, by, mode, cval):
 
 
 def correlate_planes(array, weights, places, axes, kind, mode, cval, output=None):
-    """The array correlated with weights of two dimensions or more, along axes in rising order. Of more than two, planes of
-    weights are applied one by one to the array that is shifted, and added."""
+    """Correlates the array with weights of two or more dimensions, along axes in rising order. With more than two, each
+    plane of weights is applied to a shifted array, and the results are added."""
     letters = "".join(letter_of(axis, array.shape) for axis in axes)
     values = array if letters == "HW" else np.moveaxis(array, axes, range(-len(axes), 0))
     image = _image_of(array.shape) if letters == "HW" else (math.prod(values.shape[:-2]), *values.shape[-2:], 1)

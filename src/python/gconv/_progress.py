@@ -16,7 +16,7 @@ Watcher = Callable[[str, float], Optional[bool]]
 
 
 class _Line:
-    """A line in the terminal, which is erased at the end; nothing where errors go into a file."""
+    """A line in the terminal, which is erased at the end. Shows nothing if stderr is not a terminal."""
 
     def __init__(self):
         self.shown = False
@@ -55,11 +55,12 @@ class _Tqdm:
 
 
 class progress:
-    """Shows how far long calls are that this thread makes: with gconv.progress(): gconv.train(...)
+    """Shows the progress of long calls of this thread: with gconv.progress(): gconv.train(...)
 
-    to: None: a line in the terminal, "tqdm": its bars, or a function that is called some 20 times a second with what is done
-        ("filtering", "training" ...) and how much of it, from 0 to 1. If it returns False, the call raises StoppedError; if it
-        raises, so does the call."""
+    to: None: a line in the terminal; "tqdm": its bars; or a function, which is called about 20 times a second with the kind
+        of work ("filtering", "training" ...) and the part that is done, from 0 to 1. If the function returns False, the
+        call
+        raises StoppedError; if the function raises, so does the call."""
 
     def __init__(self, to: Union[None, str, Watcher] = None) -> None:
         if to is not None and to != "tqdm" and not callable(to):

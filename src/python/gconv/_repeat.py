@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Calls of the drop-ins that come again, as those on the frames of a video.
+"""A cache for repeated calls of the drop-ins, such as those for the frames of a video.
 
-A drop-in checks its arguments and makes taps of them, which takes longer than to filter a small image. Where such a call came
-down to one operation, on the caller's own array, this is kept by the arguments and the shape and type of the array: the next
-call that is like it goes straight to the operation.
+A drop-in checks its arguments and computes taps, which takes longer than filtering a small image. If a call executed only
+one operation, on the caller's own array, the operation is cached, by the arguments and the shape and type of the array. The
+next similar call executes the operation at once.
 """
 import functools
 import inspect
@@ -15,43 +15,44 @@ __all__ = ["depends_on_samples", "kept", "note", "repeated"]
 
 _MOST = 256
 _PLAIN = frozenset((bool, float, int, str, type, type(None)))  # types whose values never change
-kept = {}  #: the operation and axes of a call, by what it was called with
+kept = {}  #: operations and axes, by the arguments of calls
 
 
 class _Record(threading.local):
-    operations = None  # a list while a call is watched: (operation, axes, image, result) of what it did
+    operations = None  # while a call is recorded, a list of (operation, axes, image, result) of its operations
 
 
 _record = _Record()
 
 
 def note(operation, axes, image, result):
-    """Tells that an operation made a result of an image, with no other options."""
+    """Records that an operation made a result of an image, without further options."""
     if _record.operations is not None:
         _record.operations.append((operation, axes, image, result))
 
 
 def depends_on_samples():
-    """Tells that what is done depends on the samples of the image, not on its shape and type alone."""
+    """Records that the call depends on the samples of the image, not only on its shape and type: it must not be cached."""
     if _record.operations is not None:
         _record.operations.append(None)
 
 
 def _known(value, is_taps):
-    """What an argument is known by: its type and value, or the numbers of taps. Raises TypeError for what may change, as a list."""
+    """Returns the key of an argument: its type and value, or the numbers of taps. Raises TypeError for mutable types, such
+    as lists."""
     kind = type(value)
     if kind is tuple:
         return tuple([_known(one, False) for one in value])
     if kind in _PLAIN or isinstance(value, (np.generic, np.dtype)):
-        return kind, value or str(value)  # as 0.0 and -0.0 are equal
+        return kind, value or str(value)  # the text tells 0.0 from -0.0
     if is_taps and kind is np.ndarray and not value.dtype.hasobject:
         return value.tobytes(), value.shape, value.dtype
     raise TypeError
 
 
 def repeated(function, *taps):
-    """Returns the function, whose first argument is an image, with calls that come again made short. taps: the names of
-    arguments that may be arrays of taps, which are known by their numbers. A call with other arrays is never kept."""
+    """Decorates a function whose first argument is an image, so that repeated calls use the cache. taps: the names of
+    arguments that may be arrays of taps, which are compared by their numbers. Calls with other arrays are never cached."""
     taps = {*taps, *[place for place, name in enumerate(inspect.signature(function).parameters) if name in taps]}
 
     @functools.wraps(function)

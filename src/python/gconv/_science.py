@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of images: stats(); blur undone: deconvolve(); filters of three dimensions: volume()."""
+"""stats(): statistics of images; deconvolve(): undoes blur; volume(): filters of three dimensions."""
 from __future__ import annotations
 
 import os
@@ -22,21 +22,21 @@ METHODS = {"rl": 0, "wiener": 1}
 
 
 def given_image(image):
-    """A path, or an array of NumPy with contiguous rows."""
+    """Returns a path, or a contiguous NumPy array."""
     if isinstance(image, (str, bytes, os.PathLike)):
         return os.fspath(image)
     return np.require(host(image), requirements=["C", "ALIGNED"])
 
 
 def stats(image: Any, *, percentiles: Sequence[float] = (1, 50, 99), max_pixels: int = 0) -> dict[str, Any]:
-    """The numbers of an image: a dict of channels, each a dict, and, of several colours, "all" for them together.
+    """Statistics of an image: a dict with a dict for each channel and, if there are several colours, "all" for all of them.
 
     image: a path, or an array H x W or H x W x C of uint8, uint16 or float32.
     percentiles: up to 16, from 0 to 100, interpolated as numpy.percentile() does.
-    Each channel has count, missing (NaN, infinities and no data, which all else leaves out), mean, std, min, max, black and
+    Each channel has count, missing (NaN, infinities and no data, which count nowhere else), mean, std, min, max, black and
     white (shares of samples at the ends of the range), noise (Immerkaer), noise_mad (Donoho), focus (the variance of the
-    Laplacian, border reflect101), percentiles, and histogram (256 bins over histogram_range).
-    "white_level" and "histogram_range" are of the image.
+    Laplacian, border reflect101), percentiles, and histogram (256 bins over histogram_range). The image also has
+    "white_level" and "histogram_range".
     """
     channels, white, span = _core.stats(given_image(image), [real("percentiles", one) for one in percentiles],
                                         whole("max_pixels", max_pixels, 0, 2 ** 63))
@@ -47,12 +47,12 @@ def stats(image: Any, *, percentiles: Sequence[float] = (1, 50, 99), max_pixels:
 
 
 def _planes_of(taps):
-    """Filters that are the planes of K x R x S taps."""
+    """Returns the planes of K x R x S taps as Filters."""
     return Filters([resolve(plane)[0] for plane in np.asarray(host(taps), np.float32)])
 
 
 def _volume_of(array):
-    """An array Z x H x W, or Z x H x W x C of up to 4 channels, of a type that is filtered as it is, or as float32."""
+    """Checks an array Z x H x W, or Z x H x W x C of up to 4 channels. Returns it as uint8, uint16 or float32."""
     values = np.asarray(host(array))
     if values.ndim not in (3, 4) or values.size == 0 or values.ndim == 4 and values.shape[3] > 4:
         raise ArgumentError(f"a volume is an array Z x H x W, or Z x H x W x C of up to 4 channels, and this is {values.shape}")
@@ -68,18 +68,17 @@ def _three(name, value, check):
 
 def deconvolve(image: Any, psf: Kernel, *, method: str = "rl", iterations: int = 0, accelerate: bool = False, tv: float = 0.0,
                stop: float = 0.0, noise: float = 0.0, info: bool = False, device: str = "cpu") -> Any:
-    """Undoes the blur by a point spread function. Returns an array of float32 of the shape of the image, in its units: of
-    integers, 1 is white.
+    """Undoes the blur by a point spread function. Returns a float32 array of the shape of the image, in the units of a
+    float image; if the image has integers, 1 is white.
 
-    image: H x W or H x W x C (the last of 2 or 4 is alpha, which stays); each colour is restored by itself. psf: taps, or
-        what filter() takes for one filter; it is divided by its sum, and centred at its centre of mass. With taps
-        K x R x S, the image is a volume, Z x H x W.
-    method: "rl", Richardson-Lucy, for counts, or "wiener". iterations: of rl, at most; 0: 20. accelerate: by the steps
-        before (Biggs and Andrews). tv: the weight of total variation, such as 0.002. stop: when an iteration changes less
-        than this share. noise: of wiener, the ratio of the power of noise to that of the image; 0: 0.01.
-    device: "cpu", or a GPU, "cuda".
-    NaN is missing: rl fills it. Edges and flux: docs/guide.md. info=True: returns (array, dict) with iterations, change,
-    flux, psf_sum, psf_centre, negative, missing.
+    image: H x W or H x W x C (the last of 2 or 4 is alpha, which stays); each colour is restored by itself. psf: taps, or a
+        kernel as for filter() that is one filter; it is divided by its sum, and centred at its centre of mass. With taps K
+        x R x S, the image is a volume, Z x H x W.
+    method: "rl", Richardson-Lucy, for counts, or "wiener". iterations: of rl, at most; 0: 20. accelerate: extrapolate from
+        previous steps (Biggs and Andrews). tv: the weight of total variation, such as 0.002. stop: when an iteration
+        changes less than this share. noise: of wiener, the ratio of the power of noise to that of the image; 0: 0.01.
+    device: "cpu", or a GPU, "cuda". NaN are missing samples, which rl fills. Edges and flux: docs/guide.md. info=True:
+    returns (array, dict) with iterations, change, flux, psf_sum, psf_centre, negative, missing.
     """
     filters = _planes_of(psf) if np.ndim(psf) == 3 else resolve(psf)
     if len(filters) != 1 and np.ndim(psf) != 3:
@@ -101,13 +100,13 @@ def volume(array: Any, kernel: Any, *, border: Border | None = None, border_valu
            least_weight: float | None = None, device: str = "cpu") -> Any:
     """Filters a volume: an array Z x H x W, or Z x H x W x C of up to 4 channels.
 
-    array: uint8 and uint16 are filtered as they are, others as float32.
+    array: uint8 and uint16 are filtered directly, other types are converted to float32.
     kernel: K x R x S taps, or a name: "gaussian:sigma=2", "gaussian:sigma=1x2x2" (z, y, x), also with order=0x0x1 (a
         derivative) and truncate=4; "box:size=3", "sobel" or "gradient" (magnitudes), "sobel_x", "derivative_z", "laplacian",
         "log:sigma=2", "dog:sigma1=1", or the path of a .npy file of taps. Lengths may be in "um", by the spacing.
     stride, spacing: one number, or three, (z, y, x). spacing: micrometres between voxels. weights: Z x H x W, or H x W.
-    Other options are those of filter(); the border holds along z, too. device: "cpu", or a GPU, "cuda".
-    Returns an array of NumPy. gconv.ndimage has scipy.ndimage's functions, for arrays of any number of dimensions.
+    Other options are those of filter(); the border holds along z, too. device: "cpu", or a GPU, "cuda". Returns a NumPy
+    array. gconv.ndimage has scipy.ndimage's functions, for arrays of any number of dimensions.
     """
     values, strides = _volume_of(array), _three("stride", stride, lambda name, one: whole(name, one, 1))
     filters = str(kernel) if isinstance(kernel, (str, os.PathLike)) else [one._as_tuple() for one in _planes_of(kernel)]

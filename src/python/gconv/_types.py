@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the annotations of public functions name."""
+"""Types for annotations of public functions."""
 from __future__ import annotations
 
 import os
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["Activation", "Alpha", "Array", "ArrayLike", "Border", "Combine", "Combined", "Function", "Kernel", "Math", "Mode", "Modes",
            "NDArray", "Nan", "Numbers", "OneKernel", "Padding", "Pair", "Path", "Paths", "Range"]
 
-Array = TypeVar("Array")  # of NumPy, PyTorch, CuPy or JAX: results are of the library of the input
-Function = TypeVar("Function", bound=Callable[..., Any])  # the type of a decorated function, which stays
+Array = TypeVar("Array")  # NumPy, PyTorch, CuPy or JAX: results are arrays of the input's library
+Function = TypeVar("Function", bound=Callable[..., Any])  # a decorator returns a function of the same type
 Numbers = NDArray[Any]
 Path = Union[str, bytes, "os.PathLike[Any]"]
 Paths = Union[Path, Iterable[Path]]
@@ -25,7 +25,7 @@ Modes = Union[Mode, Sequence[Mode]]  # one for all axes or for each
 OneKernel = Union[str, "os.PathLike[Any]", "Filter", NDArray[Any]]
 Kernel = Union[OneKernel, "Filters", ArrayLike, Sequence[Any]]
 
-# The words that options take; the tables of the functions have the same, which a test compares.
+# The values of options. A test compares them with the tables that the functions use.
 Border = Literal["zero", "constant", "replicate", "symmetric", "reflect101", "wrap", "normalize"]
 Padding = Union[Literal["same", "valid", "full"], Pair]
 Combined = Literal["magnitude", "sum", "max", "stack"]

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The linear filters of OpenCV: its names, arguments, defaults, types, borders and anchors, on NumPy's arrays.
+"""The linear filters of OpenCV on NumPy arrays: the same names, arguments, defaults, types, borders and anchors.
 
     import gconv.cv as cv2
 
-uint8, uint16, int16 and float32 are taken, H x W or H x W x C. Sums are float32 and are rounded once, to nearest even.
-docs/python.md says by how much results may differ from OpenCV's. What is not taken (float64, BORDER_WRAP and BORDER_TRANSPARENT, other
-types) goes to OpenCV where it is installed, with a gconv.Warning the first time; else UnsupportedError is raised.
+Images are uint8, uint16, int16 or float32, H x W or H x W x C. Sums are float32 and are rounded once, to nearest even.
+docs/python.md says by how much results may differ from OpenCV's. Unsupported calls (other types such as float64,
+BORDER_WRAP, BORDER_TRANSPARENT) go to OpenCV if it is installed, with a gconv.Warning the first time; else UnsupportedError
+is raised.
 """
 from __future__ import annotations
 
@@ -35,10 +36,10 @@ _RESULTS = {"uint8": ("uint8", "int16", "float32"), "uint16": ("uint16", "float3
             "float32": ("float32",)}
 
 
-_SPECTRAL = 130  # taps from which on OpenCV's filter2D goes by spectra, where a NaN spreads
+_SPECTRAL = 130  # from this number of taps on, OpenCV's filter2D uses Fourier transforms, in which a NaN spreads
 
 
-_NAMES = {np.dtype(name): name for name in _RESULTS}  # of types in the order of bytes that the processor has
+_NAMES = {np.dtype(name): name for name in _RESULTS}  # types in the processor's byte order
 _WHITE = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
 
 
@@ -54,14 +55,14 @@ def _check(src, ddepth, border):
 
 
 def _taken(function: Function) -> Function:
-    """Hands what is not taken to OpenCV: a call whose _check() fails."""
+    """Decorates a function: calls that raise _NotOurs, as from _check(), are passed to OpenCV."""
     return repeated(or_original("cv2")(function), "kernel", "kernelX", "kernelY")
 
 
 @functools.lru_cache(256)
 def _kernel(make, arguments, anchor, divisor, skips):
-    """The filter of the plane of taps make(*arguments), and whether samples under taps of 0 count. With `skips` they do not,
-    unless all taps are 0, of which OpenCV keeps one."""
+    """Returns the filter with the taps make(*arguments), and whether samples under taps of 0 count. With `skips` they do
+    not count, unless all taps are 0: then OpenCV keeps one of them."""
     taps = make(*arguments)
     rows, columns = taps.shape
     column, row = anchor
@@ -69,24 +70,24 @@ def _kernel(make, arguments, anchor, divisor, skips):
     zeros = not taps.all()
     marked = zeros and skips and bool(taps.any())
     if marked:
-        taps = np.where(taps == 0, np.float32(-0.0), taps)  # no taps
+        taps = np.where(taps == 0, np.float32(-0.0), taps)  # -0 means that there is no tap
     return Filter(taps, anchor=place, divisor=divisor, marked=marked), zeros and not marked
 
 
 def _apply(src, ddepth, make, arguments, anchor, delta, border, dst, divisor=1.0, skips=False):
-    """One plane of taps, make(*arguments), on each channel; anchor is (column, row), -1: the middle. skips: OpenCV leaves
-    samples under taps of 0 out, even if they are NaN or infinite. Elsewhere it has ways of its own."""
+    """Filters each channel with the taps make(*arguments). anchor is (column, row); -1 is the middle. skips: OpenCV ignores
+    samples under taps of 0 here, even if they are NaN or infinite. If not `skips`, such images go to OpenCV."""
     kernel, zeros_count = _kernel(make, arguments, tuple(anchor), divisor, skips and src.dtype == np.float32)
     if zeros_count and not are_finite(src):
         raise _NotOurs("NaN and infinities under taps of 0 are not taken")
     kind = _NAMES[src.dtype] if ddepth == -1 else _TYPES[ddepth]
     name = _BORDERS[border & ~BORDER_ISOLATED]
-    image = src[..., 0] if src.ndim == 3 and src.shape[2] == 1 else src  # as OpenCV, which drops a single channel
+    image = src[..., 0] if src.ndim == 3 and src.shape[2] == 1 else src  # OpenCV drops the axis of a single channel
     fits = type(dst) is np.ndarray and dst.shape == image.shape and dst.dtype == kind and dst.flags.writeable
     out = dst if fits and not np.may_share_memory(dst, src) else None
     image = image.astype(np.float32) if image.dtype == np.int16 else image
     white = _WHITE[_NAMES[image.dtype]]
-    if kind == "float32":  # where 1 is white
+    if kind == "float32":  # gconv computes in units where 1 is white
         result = _filter(image, kernel, border=name, scale=white, offset=delta, dtype=kind, out=out)
     else:
         result = _filter(image, kernel, border=name, offset=delta / white, dtype=kind, out=out)
@@ -109,12 +110,12 @@ def _plane(column, row):
 
 
 def _given(taps, shape):
-    """Taps of float32 as bytes."""
+    """Returns taps from bytes of float32."""
     return np.frombuffer(taps, np.float32).reshape(shape)
 
 
 def _given_lines(column, row):
-    """Lines of float64 as bytes."""
+    """Returns the taps of a column and a row from bytes of float64."""
     return _plane(np.frombuffer(column), np.frombuffer(row))
 
 
@@ -145,7 +146,7 @@ _SMALL_GAUSSIANS = {1: (1,), 3: (0.25, 0.5, 0.25), 5: (0.0625, 0.25, 0.375, 0.25
 
 
 def _gaussian(size, sigma):
-    """What getGaussianKernel() yields."""
+    """Returns the line of cv2.getGaussianKernel()."""
     if sigma <= 0 and size in _SMALL_GAUSSIANS:
         return np.array(_SMALL_GAUSSIANS[size])
     sigma = sigma if sigma > 0 else ((size - 1) * 0.5 - 1) * 0.3 + 0.8
@@ -154,8 +155,8 @@ def _gaussian(size, sigma):
 
 
 def _fixed_point(line, bits):
-    """A Gaussian in fractions of 2^bits, as OpenCV has it for integers: what rounding takes from a coefficient goes to the
-    next one towards the middle, and the middle gets what is left of 1."""
+    """Rounds a Gaussian to multiples of 2^-bits, as OpenCV does for integers. The rounding error of a coefficient is
+    carried to the next one towards the middle; the middle makes the sum 1."""
     whole, left = np.zeros(line.size), 0.0
     for i in range(line.size // 2):
         wanted = line[i] * 2 ** bits + left
@@ -171,15 +172,15 @@ def _gaussian_plane(height, sigma_y, width, sigma_x, bits):
 
 
 def _shrink(src, size):
-    """A box that is one pixel high over images of one row, and one wide over one column; (width, height)."""
+    """Returns (width, height) of a box: images of one row get a box of height 1, images of one column a box of width 1."""
     return (1 if src.shape[1] == 1 else size[0]), (1 if src.shape[0] == 1 else size[1])
 
 
 @_taken
 def GaussianBlur(src: Numbers, ksize: Pair, sigmaX: float, dst: Numbers | None = None, sigmaY: float = 0,
                  borderType: int = BORDER_DEFAULT) -> Numbers:
-    """cv2.GaussianBlur. ksize is (width, height), both odd, or 0: found from sigma. Of integers, coefficients are rounded to
-    fractions of 256 or 65536, as OpenCV does; gconv.kernels.gaussian() has them as they are."""
+    """cv2.GaussianBlur. ksize is (width, height), both odd, or 0: found from sigma. For integers, coefficients are rounded
+    to multiples of 1/256 or 1/65536, as in OpenCV; gconv.kernels.gaussian() does not round."""
     _check(src, -1, borderType)
     sigma_y = sigmaY if sigmaY > 0 else sigmaX
     reach = 3 if src.dtype == np.uint8 else 4
@@ -213,12 +214,13 @@ def blur(src: Numbers, ksize: Pair, dst: Numbers | None = None, anchor: Sequence
 
 
 def _has_even_rows(src):
-    """Where a row has an odd number of samples, taps of 0 of a derivative count for OpenCV at its last sample."""
+    """Returns whether rows have an even number of samples. In odd rows, OpenCV reads the last sample under taps of 0,
+    too."""
     return src[0].size % 2 == 0
 
 
 def _derivative(order, size):
-    """The line that getDerivKernels() has for a derivative: smoothing 1 1, as often as fits, and differences -1 1."""
+    """Returns the line of cv2.getDerivKernels(): smoothing 1 1, as often as fits, and `order` differences -1 1."""
     if size == 1:
         size = 3 if order > 0 else 1
     if size <= order:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""gconv.filter of arrays of Dask, chunk by chunk: each chunk gets as much of its neighbours as the filter reaches, and the result
-is that of the whole array.
+"""gconv.filter for Dask arrays, chunk by chunk. Each chunk gets as many pixels of its neighbours as the filter reaches, so
+the result is the same as for the whole array.
 
-    edges = gconv.filter(dask_array, "sobel")               # which comes here; nothing is computed yet
+    edges = gconv.filter(dask_array, "sobel")               # calls this module; nothing is computed yet
 """
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _OF_THE_WHOLE = {"padding": "same", "stride": 1, "gray": False, "alpha": None, "
 
 
 def reach(kernel: Kernel, dilation: Pair = 1) -> tuple[int, int]:
-    """How many rows and columns away a filter, or the farthest of several, looks from its pixel: the depth of map_overlap."""
+    """Returns how many rows and columns away from its pixel a filter (or any of several) reads: the depth for
+    map_overlap."""
     down, across = pair("dilation", dilation, 1)
     ends = [(max(one.anchor[axis], one.taps.shape[axis] - 1 - one.anchor[axis])) for axis in (0, 1) for one in resolve(kernel)]
     half = len(ends) // 2
@@ -34,16 +35,17 @@ def reach(kernel: Kernel, dilation: Pair = 1) -> tuple[int, int]:
 
 def filter(image: Any, kernel: Kernel, *, axes: str | None = None, border: Border = "zero", dilation: Pair = 1,
            combine: str | None = None, dtype: Any = None, **options: Any) -> Any:
-    """gconv.filter of an array of Dask, which is an array of Dask, or a tuple of them; with its arguments.
+    """gconv.filter for a Dask array, with the same arguments. Returns a Dask array, or a tuple of them.
 
-    Raises UnsupportedError for what the whole array decides (range="minmax"), and for options that give results another
-    shape than the image (padding=, stride=, gray=, combine="stack")."""
+    Raises UnsupportedError for options that need the whole array (range="minmax"), and for options that give results
+    another shape than the image (padding=, stride=, gray=, combine="stack")."""
     filters = resolve(kernel)
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     choose("combine", combine, COMBINES)
     changed = [name for name, usual in _OF_THE_WHOLE.items() if options.get(name, usual) != usual]
     if options.get("range") == "minmax" or combine == "stack" or changed:
-        raise UnsupportedError("arrays of Dask are filtered chunk by chunk, into results of their shape: without padding=, "
+        raise UnsupportedError("Dask arrays are filtered chunk by chunk, into results of the same shape: "
+                               "without padding=, "
                                'stride=, gray=, alpha=, out=, device=, range="minmax" and combine="stack"')
     if combine == "none" and len(filters) > 1:
         return tuple(filter(image, one, axes=axes, border=border, dilation=dilation, dtype=dtype, **options) for one in filters)

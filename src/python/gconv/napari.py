@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Widgets for napari: filters with a live preview, classes of pixels by painting, and networks (napari.yaml lists them)."""
+"""Widgets for napari: filters with a live preview, classification of pixels by painting, and networks. napari.yaml lists
+them."""
 from __future__ import annotations
 
 import pathlib
@@ -17,13 +18,13 @@ FILTERS = [name for name, *_ in _core.builtins()]
 
 
 def _pixels(layer):
-    """The pixels of a layer, and the letters of their axes. All axes of a stack but the last two are frames."""
+    """Returns the pixels of a layer, and the letters of their axes. All axes before the height are merged into frames."""
     data = np.asarray(layer.data)
     return (data.reshape(-1, *data.shape[-3:]), "NHWC") if layer.rgb else (data.reshape(-1, *data.shape[-2:]), "NHW")
 
 
 def _show(viewer, source, what, data, add):
-    """Puts pixels into the layer of this name, or into a new one that lies on its source."""
+    """Puts pixels into the layer of the result, or into a new layer that lies on its source."""
     name = f"{what} of {source.name}"
     if name not in viewer.layers:
         return add(data, name=name, scale=source.scale[-len(source.scale):], translate=source.translate)
@@ -38,14 +39,15 @@ def _show(viewer, source, what, data, add):
                parameters={"tooltip": "as gconv filters lists them: size=9,sigma=2"})
 def preview(viewer: napari.Viewer, image: napari.layers.Image, kernel: str = "gaussian", parameters: str = "",
             border: str = "replicate") -> None:
-    """Filters a layer, anew with each change. Derivatives keep their signs; of two of them, it is the magnitude."""
+    """Filters a layer again after each change. Derivatives keep their signs; a kernel of two derivatives yields their
+    magnitude."""
     if image is None:
         return
     data, axes = _pixels(image)
     dtype = "float32" if axes == "NHW" and data.dtype.kind in "ub" else None
     try:
         result = _filter(data, f"{kernel}:{parameters}" if parameters else kernel, axes=axes, border=border, dtype=dtype)
-    except ValueError as error:  # parameters that are not whole yet, too
+    except ValueError as error:  # such as parameters that the user is still typing
         viewer.status = str(error)
         return
     _show(viewer, image, "filter", result.reshape(image.data.shape), viewer.add_image)
@@ -54,7 +56,7 @@ def preview(viewer: napari.Viewer, image: napari.layers.Image, kernel: str = "ga
 @magic_factory(call_button="Learn and classify", features={"tooltip": "as gconv svm --features lists them"})
 def classes(viewer: napari.Viewer, image: napari.layers.Image, painted: napari.layers.Labels, features: str = "default",
             cost: float = 1.0) -> None:
-    """Learns the classes of the pixels that are painted, and paints all others. Of a stack, one frame learns: the one shown."""
+    """Trains on the painted pixels of all frames, and labels all pixels."""
     if image is None or painted is None:
         return
     data, axes = _pixels(image)
@@ -70,7 +72,7 @@ def classes(viewer: napari.Viewer, image: napari.layers.Image, painted: napari.l
 
 @magic_factory(call_button="Run", file={"filter": "*.safetensors *.onnx"})
 def network(viewer: napari.Viewer, image: napari.layers.Image, file: pathlib.Path) -> None:
-    """Runs a network: a map of classes where it has classes; else an image for each of its outputs."""
+    """Runs a network. The result is a map of classes if it has classes, else an image for each of its outputs."""
     if image is None or not file.is_file():
         return
     model = Network(file)

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""The linear filters of scipy.ndimage: its names, modes, origins, cval, output and axes, on NumPy's arrays.
+"""The linear filters of scipy.ndimage on NumPy arrays: the same names, modes, origins, cval, output and axes.
 
     import gconv.ndimage as ndimage
 
-bool, uint8, int8, uint16, int16 and float32 are taken, of any number of dimensions. Sums are float32, where SciPy has
-float64; results of integers are cut towards 0 and wrap around at each pass, as SciPy's do. docs/python.md says by how much
-they may differ. What is not taken goes to SciPy where it is installed, with a gconv.Warning the first time; else
-UnsupportedError is raised. This is so of float64 and of integers of 32 and 64 bits, whose accuracy float32 would lose:
-convert them to float32, or set
+Arrays are bool, uint8, int8, uint16, int16 or float32, of any number of dimensions. Sums are float32; SciPy's are float64.
+Integer results are truncated towards 0 and wrap around at each pass, as in SciPy. docs/python.md says by how much results
+may differ. Unsupported calls go to SciPy if it is installed, with a gconv.Warning the first time; else UnsupportedError is
+raised. float64 and integers of 32 and 64 bits are unsupported, as float32 is less accurate: convert them to float32, or set
 
-    gconv.ndimage.wide = "float32"        # compute them in float32 all the same, and bring results back to their type
+    gconv.ndimage.wide = "float32"        # compute them in float32, and convert results back
 """
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filte
            "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt", "sobel", "uniform_filter",
            "uniform_filter1d"]
 
-wide = "scipy"  #: who computes what has more than 24 bits: "scipy", or "float32": we do, in float32
+wide = "scipy"  #: who computes types of more than 24 bits: "scipy", or gconv in "float32"
 
 _NARROW = frozenset(map(np.dtype, "bool uint8 int8 uint16 int16 float32".split()))
 _WIDE = frozenset(map(np.dtype, "float64 int32 uint32 int64 uint64".split()))
@@ -42,7 +41,7 @@ _MODES = {"reflect": "symmetric", "grid-mirror": "symmetric", "constant": "const
 # ---- What is taken ----
 
 def _or_scipy(function: Function) -> Function:
-    """What is not ours, and what is wrong, goes to SciPy, which says what is wrong in its own words."""
+    """Decorates a function: unsupported and wrong calls are passed to SciPy, which raises its own errors for wrong ones."""
     call = or_original("scipy.ndimage", ArgumentError, LimitError, UnsupportedError)(function)
     call.__signature__ = inspect.signature(function)
     return repeated(call, "weights")
@@ -54,7 +53,7 @@ def _check_type(kind, what):
 
 
 def _take(array):
-    """The array of the caller."""
+    """Returns the argument as an array. Raises _NotOurs if it is unsupported."""
     array = np.asarray(array)
     _check_type(array.dtype, "arrays")
     if array.ndim == 0 or array.size == 0:
@@ -63,7 +62,7 @@ def _take(array):
 
 
 def _kind(array, output):
-    """The type of the result."""
+    """Returns the type of the result."""
     if output is None or isinstance(output, np.ndarray):
         return array.dtype if output is None else output.dtype
     try:
@@ -76,8 +75,8 @@ def _kind(array, output):
 
 
 def _answer(array, output, work):
-    """What work(array, kind, into) makes of the array: in the type `output`, or in the array that it is. bool is computed as
-    uint8, which is how SciPy stores it. `into` is None, or an array of the type `kind` that may get the result."""
+    """Returns the result of work(array, kind, into), in the type or the array `output`. bool is computed as uint8, which is
+    how SciPy stores it. `into` is None, or an array of the type `kind` that may get the result."""
     kind, into = _kind(array, output), output if isinstance(output, np.ndarray) else None
     _check_type(kind, "results")
     if into is not None and (into.shape != array.shape or not into.flags.writeable):
@@ -99,7 +98,7 @@ def _mode(mode):
 
 
 def _border(cval):
-    """cval as a number that float32 has."""
+    """Returns cval as a float that is finite in float32."""
     try:
         cval = float(cval)
     except (TypeError, ValueError):
@@ -110,7 +109,7 @@ def _border(cval):
 
 
 def _per_axis(value, count):
-    """One value for each axis."""
+    """Returns a list with a value for each axis."""
     if isinstance(value, str) or np.ndim(value) == 0:
         return [value] * count
     if len(value) != count:
@@ -127,7 +126,7 @@ def _axes(axes, dimensions):
 
 
 def _place(size, origin):
-    """Which of `size` weights lies on the sample."""
+    """Returns the index of the weight that lies on the sample."""
     place = size // 2 + operator.index(origin)
     if not 0 <= place < size:
         raise _NotOurs("the origin lies outside the filter")
@@ -137,7 +136,7 @@ def _place(size, origin):
 # ---- Lines of weights along axes ----
 
 def _weights(weights, dimensions):
-    """An array of finite numbers."""
+    """Checks weights, and returns them as an array of floats."""
     weights = np.asarray(weights)
     if weights.dtype.kind not in "buif" or weights.ndim != dimensions or weights.size == 0 or not np.isfinite(weights).all():
         raise _NotOurs("weights that are no finite numbers, or of another number of dimensions, are not taken")
@@ -149,16 +148,16 @@ def _line(axis, weights, mode, origin=0):
 
 
 def _lines(array, lines, kind, cval, into=None):
-    """The array correlated with lines, one after the other."""
+    """Correlates an array with lines, one after the other."""
     if may_wrap(array.dtype, lines[:-1], kind):
         raise _NotOurs(f"passes whose results wrap around in {kind}, so that roundings of float32 count, are not taken")
-    if any(0 in line.weights for line in lines) and not are_finite(array):  # 0 times NaN is NaN to SciPy there, not to us
+    if any(0 in line.weights for line in lines) and not are_finite(array):  # in SciPy, 0 * NaN is NaN
         raise _NotOurs("NaN and infinities under weights of 0 are not taken")
     return correlate_lines(array, lines, kind, cval, into)
 
 
 def _by_lines(input, lines_of, output, cval):
-    """The answer of a function that is lines_of(dimensions), one after the other."""
+    """Returns the answer of a function that applies lines_of(dimensions), one after the other."""
     array, cval = _take(input), _border(cval)
     lines = lines_of(array.ndim)
     if not lines and _kind(array, output) == bool != array.dtype:
@@ -181,7 +180,7 @@ def correlate1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: An
 @_or_scipy
 def convolve1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: Any = None, mode: Modes = "reflect",
                cval: float = 0.0, origin: Pair = 0) -> Numbers:
-    """scipy.ndimage.convolve1d: correlate1d() with weights that are turned around."""
+    """scipy.ndimage.convolve1d: correlate1d() with reversed weights."""
     weights = np.asarray(weights)
     turned = -operator.index(origin) - (1 - weights.size % 2)
     return _by_line(input, weights[::-1] if weights.ndim else weights, axis, output, mode, cval, turned)
@@ -189,12 +188,12 @@ def convolve1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: Any
 
 @functools.lru_cache(64)
 def _bell(sigma, order, reach):
-    """A Gaussian, or its derivative of `order`, for correlation."""
+    """Returns the weights of a Gaussian, or of its derivative of `order`, for correlation."""
     x = np.arange(-reach, reach + 1)
     bell = np.exp(-0.5 * (x / sigma) ** 2)
     bell /= bell.sum()
     factor = np.polynomial.Polynomial([1.0])
-    for _ in range(order):  # the derivative of q(x) * exp(-x^2 / 2 sigma^2), with the bell taken out
+    for _ in range(order):  # the derivative of q(x) * exp(-x^2 / 2 sigma^2), divided by the exponential
         factor = factor.deriv() - factor * np.polynomial.Polynomial([0, 1 / sigma ** 2])
     return tuple((factor(x) * bell)[::-1].tolist())
 
@@ -203,7 +202,7 @@ def _gaussian_line(axis, sigma, order, mode, truncate, radius):
     sigma, order = float(sigma), operator.index(order)
     reach = int(truncate * sigma + 0.5) if radius is None else radius
     if not sigma > 0 or not isinstance(reach, (int, np.integer)) or reach < 0 or order < 0:
-        raise _NotOurs("sigma, order or radius is none that a Gaussian has")
+        raise _NotOurs("sigma, order or radius is not valid")
     return _line(axis, _bell(sigma, order, int(reach)), mode)
 
 
@@ -286,13 +285,13 @@ def _correlate(input, weights, output, mode, cval, origin, axes, turned):
     array, cval, mode = _take(input), _border(cval), _mode(mode)
     chosen = _axes(axes, array.ndim)
     weights, origins = _weights(weights, len(chosen)), _per_axis(origin, len(chosen))
-    if len(chosen) < array.ndim:  # SciPy has weights in the order of rising axes, and origins in that of `axes`
+    if len(chosen) < array.ndim:  # in SciPy, weights have axes in rising order, and origins are in the order of `axes`
         origins = [one for _, one in sorted(zip(chosen, origins))]
     if turned:
         weights = np.flip(weights)
         origins = [-operator.index(one) - (1 - size % 2) for one, size in zip(origins, weights.shape)]
     places = [_place(size, one) for one, size in zip(origins, weights.shape)]
-    weights = np.where(np.abs(weights) > np.finfo(float).eps, weights, 0)  # SciPy leaves out what is smaller
+    weights = np.where(np.abs(weights) > np.finfo(float).eps, weights, 0)  # SciPy ignores smaller weights
     if not weights.all() and not are_finite(array):
         raise _NotOurs("NaN and infinities under weights of 0 are not taken")
     several = [(axis, place) for axis, place, size in zip(sorted(chosen), places, weights.shape) if size > 1]
@@ -314,7 +313,7 @@ def correlate(input: ArrayLike, weights: ArrayLike, output: Any = None, mode: Mo
 @_or_scipy
 def convolve(input: ArrayLike, weights: ArrayLike, output: Any = None, mode: Modes = "reflect", cval: float = 0.0,
              origin: Pair = 0, *, axes: Pair | None = None) -> Numbers:
-    """scipy.ndimage.convolve: correlate() with weights that are turned around."""
+    """scipy.ndimage.convolve: correlate() with weights that are reversed along each axis."""
     return _correlate(input, weights, output, mode, cval, origin, axes, True)
 
 
@@ -324,7 +323,8 @@ _CROSS = np.array(((0, 1, 0), (1, -4, 1), (0, 1, 0)), float)
 
 
 def _sum(array, parts, kind, cval, into=None, square=False):
-    """The sum of the parts, or of their squares, each an array correlated with lines, in the type of the result."""
+    """Returns the sum of the parts, or of their squares, in the type of the result. A part is the array correlated with
+    lines."""
     total = None
     for lines in parts:
         part = _lines(array, lines, kind, cval, into if len(parts) == 1 else None)
@@ -334,7 +334,7 @@ def _sum(array, parts, kind, cval, into=None, square=False):
 
 
 def _by_sum(input, parts_of, output, cval, work=_sum):
-    """The answer of a function that adds up parts_of(dimensions), each a list of lines."""
+    """Returns the answer of a function that adds up parts_of(dimensions); each part is a list of lines."""
     array, cval = _take(input), _border(cval)
     parts = parts_of(array.ndim)
     if not parts or _kind(array, output) == bool:
@@ -343,14 +343,14 @@ def _by_sum(input, parts_of, output, cval, work=_sum):
 
 
 def _second_differences(array, parts, kind, cval, into=None):
-    """The sum of second differences: those along the height and the width of images by one plane of weights."""
+    """Returns the sum of second differences; one plane of weights computes those along height and width."""
     lines = [line for line, in parts]
     pair = [line for line in lines if letter_of(line.axis, array.shape) in "HW"]
     if len(pair) < 2 or pair[0].mode != pair[1].mode or not are_exact(array.dtype, lines, kind, cval):
         return _sum(array, parts, kind, cval, into)
     total = correlate_planes(array, _CROSS, (1, 1),
                              sorted(line.axis for line in pair), kind, pair[0].mode, cval, into if len(lines) == 2 else None)
-    if not are_finite(total):  # NaN and infinities met weights of 0
+    if not are_finite(total):  # NaN or infinities may lie under weights of 0
         return _sum(array, parts, kind, cval, into)
     for line in lines:
         if line not in pair:
@@ -371,8 +371,8 @@ def laplace(input: ArrayLike, output: Any = None, mode: Modes = "reflect", cval:
 
 
 def _derivatives(dimensions, sigmas, mode, axes, which, truncate=4.0, radius=None):
-    """The derivatives of order `which` along each of the axes, of an array smoothed with one sigma an axis, each as a list of
-    lines. A mode of an axis is that of all lines of its derivative."""
+    """Returns the derivatives of order `which` along each of the axes, each as a list of lines; the array is smoothed with
+    one sigma per axis. The mode of an axis holds for all lines of its derivative."""
     chosen = _axes(axes, dimensions)
     orders = [[which if other == axis else 0 for other in range(dimensions)] for axis in chosen]
     return [_gaussian_lines(dimensions, sigmas, order, one, truncate, radius, None)
@@ -394,7 +394,7 @@ def gaussian_laplace(input: ArrayLike, sigma: float | Sequence[float], output: A
     def parts(dimensions):
         chosen = _axes(axes, dimensions)
         sigmas = _per_axis(sigma, len(chosen))
-        if len(chosen) < dimensions:  # SciPy has sigmas in the order of `axes` only then, and 0 along all others
+        if len(chosen) < dimensions:  # only then, SciPy takes sigmas in the order of `axes`; others are 0
             sigmas = [dict(zip(chosen, sigmas)).get(axis, 0) for axis in range(dimensions)]
         return _derivatives(dimensions, sigmas, mode, axes, 2, **kwargs)
 
@@ -402,7 +402,7 @@ def gaussian_laplace(input: ArrayLike, sigma: float | Sequence[float], output: A
 
 
 def _magnitude(array, parts, kind, cval, into=None):
-    """The root of the sum of the squares of the parts: in the type of the result, as SciPy adds them."""
+    """Returns the root of the sum of the squares of the parts, added in the type of the result, as in SciPy."""
     if kind in _NARROW and kind.kind != "f" and \
             sum(largest_sum(array.dtype, lines) ** 2 for lines in parts) > np.iinfo(kind).max:
         raise _NotOurs(f"squares that wrap around in {kind} are not taken")
@@ -418,6 +418,7 @@ def gaussian_gradient_magnitude(input: ArrayLike, sigma: float | Sequence[float]
     _check_options(kwargs)
 
     def parts(dimensions):
-        return _derivatives(dimensions, _per_axis(sigma, dimensions), mode, axes, 1, **kwargs)  # SciPy smooths along all axes
+        return _derivatives(dimensions, _per_axis(sigma, dimensions), mode, axes, 1, **kwargs)  # SciPy smooths along all
+        axes here
 
     return _by_sum(input, parts, output, cval, _magnitude)

@@ -2,9 +2,9 @@
 """Estimators with the interface of scikit-learn, for its pipelines, searches and scores.
 
 SVC and SVR are support vector machines, MLPClassifier and MLPRegressor networks of dense layers; PixelClassifier labels the
-pixels of images. Parameters that scikit-learn
-has, too, have its names, meanings and defaults. Labels come back in the type that they had. Sparse matrices are taken, and made
-dense. The model itself, to save or to look at, is machine_, network_ or model_.
+pixels of images. Parameters that scikit-learn also has have the same names, meanings and defaults. Predicted labels have
+the type of the training labels. Sparse matrices become dense. The model itself, to save or to inspect, is machine_,
+network_ or model_.
 """
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def _seed(state):
 
 
 class _Estimator(BaseEstimator):
-    """What all have in common: the checks of rows and targets, the weights of classes."""
+    """What all estimators share: checks of rows and targets, weights of classes."""
 
     def _cases(self, X, y):
-        """Checks the cases of fit(). Returns rows, and targets: of a classifier, their numbers in classes_."""
+        """Checks the cases of fit(). Returns rows and targets; a classifier's targets are indices into classes_."""
         classifies = isinstance(self, ClassifierMixin)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=not classifies)
         if not classifies:
@@ -69,7 +69,7 @@ class _Estimator(BaseEstimator):
         return _dense(validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False))
 
     def _class_weights(self, numbers):
-        """class_weight by the names that classes have for the library, which are their numbers in classes_."""
+        """Returns class_weight by the index of a class in classes_, which is its name in the library."""
         if self.class_weight is None:
             return {}
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[numbers])
@@ -136,7 +136,7 @@ class _Machine(_Estimator):
 
 
 class SVC(ClassifierMixin, _Machine):
-    """A support vector machine that tells classes apart, as sklearn.svm.SVC, on the CPU or a GPU (device)."""
+    """A support vector machine for classification, like sklearn.svm.SVC, on the CPU or a GPU (device)."""
 
     def __init__(self, *, C: float = 1.0, kernel: str = "rbf", degree: int = 3, gamma: str | float = "scale",
                  coef0: float = 0.0, shrinking: bool = True, probability: bool = False, tol: float = 1e-3,
@@ -165,7 +165,7 @@ class SVC(ClassifierMixin, _Machine):
                          weights=self._class_weights(numbers))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of each row. With break_ties, classes that have as many votes are told apart by decision_function()."""
+        """The label of each row. With break_ties, decision_function() decides between classes with equal votes."""
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         rows = self._rows(X)
@@ -174,8 +174,8 @@ class SVC(ClassifierMixin, _Machine):
         return self.classes_[self.machine_.predict(rows, device=self.device)]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Of two classes, a value for each row: above 0 for classes_[1]. Else a value for each class ("ovr"), which is largest
-        for the predicted one; or one for each pair of classes ("ovo"), above 0 for the first."""
+        """For two classes, a value for each row: above 0 for classes_[1]. Else a value for each class ("ovr"), largest for
+        the predicted class; or a value for each pair of classes ("ovo"), above 0 for the first."""
         rows = self._rows(X)
         values = self.machine_.decision(rows, device=self.device)
         if len(self.classes_) == 2:
@@ -200,7 +200,7 @@ class SVC(ClassifierMixin, _Machine):
 
 
 class SVR(RegressorMixin, _Machine):
-    """A support vector machine that approximates numbers, as sklearn.svm.SVR, on the CPU or a GPU (device)."""
+    """A support vector machine for regression, like sklearn.svm.SVR, on the CPU or a GPU (device)."""
 
     def __init__(self, *, kernel: str = "rbf", degree: int = 3, gamma: str | float = "scale", coef0: float = 0.0,
                  tol: float = 1e-3, C: float = 1.0, epsilon: float = 0.1, shrinking: bool = True, cache_size: float = 200,
@@ -269,10 +269,10 @@ class _Perceptron(_Estimator):
 
 
 class MLPClassifier(ClassifierMixin, _Perceptron):
-    """A network of dense layers that tells classes apart, as sklearn.neural_network.MLPClassifier, on the CPU or a GPU.
+    """A network of dense layers for classification, like sklearn.neural_network.MLPClassifier, on the CPU or a GPU.
 
-    Columns are normalised by the network itself. weight_decay takes the place of alpha: it is that of AdamW, apart from the
-    loss. early_stopping keeps the best weights."""
+    The network itself normalises columns. weight_decay replaces alpha: it is that of AdamW, not a part of the loss.
+    early_stopping keeps the best weights."""
 
     def __init__(self, hidden_layer_sizes: Any = (100,), activation: str = "relu", *, solver: str = "adam",
                  batch_size: Any = "auto", learning_rate_init: float = 0.001, momentum: float = 0.9, max_iter: int = 200,
@@ -305,9 +305,9 @@ class MLPClassifier(ClassifierMixin, _Perceptron):
 
 
 class MLPRegressor(RegressorMixin, _Perceptron):
-    """A network of dense layers that approximates numbers, as sklearn.neural_network.MLPRegressor, on the CPU or a GPU.
+    """A network of dense layers for regression, like sklearn.neural_network.MLPRegressor, on the CPU or a GPU.
 
-    Columns are normalised by the network itself, and weight_decay takes the place of alpha, as in MLPClassifier."""
+    The network itself normalises columns, and weight_decay replaces alpha, as in MLPClassifier."""
 
     def fit(self, X: Any, y: Any) -> MLPRegressor:
         """Trains on rows, and a number for each."""
@@ -322,12 +322,12 @@ class MLPRegressor(RegressorMixin, _Perceptron):
 # ---- Pixels ----
 
 def _list_of(given):
-    """A list of images, or one image, as a list."""
+    """Returns a list for a list of images, or for one image."""
     return [given] if isinstance(given, (str, bytes, os.PathLike)) or hasattr(given, "dtype") else list(given)
 
 
 def _mask_of(mask):
-    """A path, or an array of whole numbers of any type as one that files hold: H x W."""
+    """Returns a path, or an array of any integer type as uint8 or uint16, H x W."""
     if isinstance(mask, (str, bytes, os.PathLike)):
         return mask
     mask = host(mask)
@@ -340,7 +340,8 @@ def _mask_of(mask):
 
 
 def _put(folder, images):
-    """Writes images, or links to their files, into a folder, in which those with the same number belong together."""
+    """Writes images, or links to their files, into a folder. The files' names are numbers, by which images and masks are
+    paired."""
     os.mkdir(folder)
     for number, image in enumerate(images):
         path = os.path.join(folder, f"{number:06d}")
@@ -352,12 +353,12 @@ def _put(folder, images):
 
 
 class PixelClassifier(ClassifierMixin, BaseEstimator):
-    """Labels the pixels of images by features of their surroundings, as `gconv svm` and `gconv train` with --features.
+    """Labels the pixels of images by features of their surroundings, like `gconv svm` and `gconv train` with --features.
 
-    features: kinds with their sigmas, or a set (docs/pixels.md). network: the text of the layers that are trained, such as
-    "dense 64 relu, dense 3 softmax", for max_iter epochs; None: a support vector machine with C and gamma (0: 1 by the number
-    of features). max_pixels: how many labelled pixels are learned, of each class alike; 0: 10,000 for a machine, all for a
-    network. class_weight: {number of the mask: weight}. random_state: 0: the same result each time; None: another."""
+    features: kinds with their sigmas, or a set (docs/pixels.md). network: the text of the layers to train, such as "dense
+    64 relu, dense 3 softmax", for max_iter epochs; None: a support vector machine with C and gamma (0: 1 / number of
+    features). max_pixels: the number of labelled pixels to train on, as many of each class; 0: 10,000 for a machine, all
+    for a network. class_weight: {number of the mask: weight}. random_state: 0: the same result each time; None: another."""
 
     def __init__(self, features: str = "default", *, network: str | None = None, C: float = 1.0, gamma: float = 0.0,
                  max_iter: int = 100, max_pixels: int = 0, class_weight: Any = None, random_state: Any = 0,
@@ -373,8 +374,8 @@ class PixelClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
 
     def fit(self, X: Any, y: Any) -> PixelClassifier:
-        """Trains on images and their masks: an array H x W or H x W x C or a path, and H x W whole numbers, of which 0 is
-        unlabelled; or lists of both, of as many."""
+        """Trains on an image (an array H x W or H x W x C, or a path) and its mask (H x W integers, 0 is unlabelled, or a
+        path); or on lists of images and masks."""
         if self.class_weight is not None and not isinstance(self.class_weight, dict):
             raise ArgumentError(f"class_weight={self.class_weight!r}: give {{number of the mask: weight}}; as many pixels of "
                                 f"each class are learned where max_pixels does not take all")
@@ -395,13 +396,14 @@ class PixelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        """The map H x W of an image, an array or a path, with a number of classes_ for each pixel; of a list, a list."""
+        """Returns a map H x W for an image (an array or a path), with a number of classes_ for each pixel; for a list, a
+        list of maps."""
         check_is_fitted(self)
         maps = [self.model_.classify(image if hasattr(image, "dtype") else read(image)) for image in _list_of(X)]
         return maps if isinstance(X, (list, tuple)) else maps[0]
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of the labelled pixels whose class is right."""
+        """Returns the share of labelled pixels that are predicted correctly."""
         masks = [mask if hasattr(mask, "dtype") else read(mask) for mask in map(_mask_of, _list_of(y))]
         right = [(found == mask)[mask != 0] for found, mask in zip(self.predict(_list_of(X)), masks)]
         if not any(map(len, right)):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""torch.nn.functional.conv2d of ours, with gradients, and as an operator that torch.compile takes.
+"""A replacement for torch.nn.functional.conv2d, with gradients, and as an operator that torch.compile supports.
 
     import gconv.torch
 
-    y = gconv.torch.conv2d(x, weight, bias, padding=1)          # forward: gconv; backward: PyTorch's gradients
-    y = torch.ops.gconv.conv2d(x, weight, bias, padding=1)      # the same operator, without the checks before it
+    y = gconv.torch.conv2d(x, weight, bias, padding=1)          # forward: gconv; backward: PyTorch's gradients y =
+    torch.ops.gconv.conv2d(x, weight, bias, padding=1)      # the operator itself, without checks
 """
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Pa
     """torch.nn.functional.conv2d: the same arguments, shapes and results, float32 at the accuracy of float32.
 
     input: N x C x H x W or C x H x W, float32, on a CPU or a CUDA GPU; tensors of other types go to PyTorch, with a
-    gconv.Warning the first time. Gradients of input, weight and bias are PyTorch's own. torch.compile takes it whole.
+    gconv.Warning the first time. PyTorch computes the gradients of input, weight and bias. torch.compile keeps it as one
+    operator.
     """
     tensors = (input, weight) if bias is None else (input, weight, bias)
     arguments = (input, weight, bias, stride, padding, dilation, groups)
@@ -69,7 +70,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Pa
             return hand_over("torch.nn.functional", "conv2d", f"tensors of {tensor.dtype} are not taken", arguments, {})
     if input.dim() not in (3, 4) or weight.dim() != 4 or 0 in input.shape or 0 in weight.shape or \
             any(tensor.device != input.device for tensor in tensors):
-        return functional.conv2d(*arguments)  # which says what is wrong
+        return functional.conv2d(*arguments)  # PyTorch's error says what is wrong
     stride, dilation = _pair(stride), _pair(dilation)
     if padding == "same":
         if stride != (1, 1):
