@@ -62,7 +62,7 @@ static void tell_lost(const gconv_table *table, size_t column) {
       table->path, name_column(table, column, name));
 }
 
-/* Warns of a column that has the same large number in each row: float64 may have rounded different whole numbers to it. */
+/* Warns of a column that has the same large number in each row: different integers may have been rounded to it. */
 static void tell_huge(const gconv_table *table, size_t column, const gconv_spread *s) {
   char name[120];
   if (s->most == s->least && fabs(s->most) >= 0x1p53 && table->cases > 1)

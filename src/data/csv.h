@@ -6,7 +6,7 @@
 #include "data/table.h"
 
 typedef struct gconv_csv_field {
-  char *begin, *end; /* in the line; *end is not a character of a number */
+  char *begin, *end; /* in the line; the character at `end` cannot continue a number */
 } gconv_csv_field;
 
 /* The first number with a mark of one kind, such as a decimal comma: its line and its text. */
@@ -24,14 +24,14 @@ typedef struct gconv_csv {
   size_t width;        /* fields of a row; 0 before the first line */
   uint64_t first_line; /* the line that set the width */
   size_t label;        /* the column of labels; SIZE_MAX: none */
-  size_t passed;       /* so many first columns number the rows, and are not inputs */
+  size_t passed;       /* number of first columns that number the rows, and are not inputs */
   char **header;       /* names of all fields, or NULL */
   size_t header_count;
   char *comment;  /* owned: the last comment above the table, which may name the columns: "a,b" or "# a b"; NULL: none */
   size_t *order;  /* owned: the field of each column of a model, by name; NULL: in the order of the file */
-  size_t unknown; /* words that the model does not know; the first is told */
+  size_t unknown; /* number of words that the model does not know; the text is the first one */
   char unknown_text[160];
-  /* Used if commas do not separate fields: the first numbers such as "1.5", "1.234", "1,5" and "1,234". */
+  /* If commas do not separate fields, the first numbers such as "1.5", "1.234", "1,5" and "1,234". */
   gconv_csv_mark points, grouped_points, commas, grouped_commas;
 } gconv_csv;
 

@@ -115,8 +115,8 @@ static bool are_points(const char *text, size_t size) {
   return true;
 }
 
-/* Of the separators that all first lines have equally often, returns the most frequent. Semicolons come first, and so do
- * tabs if commas may be decimal commas. */
+/* Returns the most frequent of the separators that each of the first lines has equally often. Semicolons take precedence,
+ * and so do tabs if commas may be decimal commas. */
 static char find_separator(const char *text, size_t size, bool all) {
   static const char candidates[] = {';', ',', '\t', ' '};
   char found = ',';

@@ -274,7 +274,7 @@ static bool is_numbered(const gconv_column_notes *like) {
   return words;
 }
 
-/* Gives fields without a header their numbers as names, where words need names. */
+/* If columns of words need names, and there is no header, names the fields by their numbers. */
 static gconv_status number_fields(gconv_csv *c) {
   const gconv_dataset_options *options = c->table->options;
   if (c->table->of_targets || c->table->doubt != GCONV_NO_DOUBT ||

@@ -12,8 +12,8 @@ typedef struct gconv_entry {
 } gconv_entry;
 
 typedef struct gconv_dataset_type {
-  /* As gconv_dataset_read(), after its checks: there is at least one case, and all are below info.cases. Gaps stay NaN.
-   * Thread-safe. */
+  /* Reads cases for gconv_dataset_read(), which has checked that there is at least one case, and all are below info.cases.
+   * Gaps stay NaN. Thread-safe. */
   gconv_status (*read)(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
                        float *targets);
   /* Gets the entries of a case's input, in ascending order of columns, and its target (unless `target` is NULL). The data
@@ -33,8 +33,8 @@ typedef struct gconv_dataset_type {
 
 struct gconv_dataset {
   const gconv_dataset_type *type;
-  gconv_dataset_info info; /* complete once the data set is open. type->free() frees all that it points to but the notes,
-                              which gconv_dataset_free() frees */
+  gconv_dataset_info info; /* complete once the data set is open. gconv_dataset_free() frees the notes; type->free() frees
+                              all else that it points to */
   bool varies;             /* the numbers of a case depend on the epoch */
   bool gaps;               /* type->read() yields NaN for numbers that are missing */
   bool noted;              /* info.notes were copied from a model */
@@ -46,7 +46,7 @@ void gconv_dataset_free_at(gconv_dataset **dataset);
 
 /* Receives `count` cases from case `first` on. `targets` is NULL if they were not asked for. */
 typedef void gconv_dataset_take(void *context, size_t first, size_t count, const float *inputs, const float *targets);
-/* Reads all cases in their order, as of epoch 0, some at a time, and calls `take` with them. */
+/* Reads all cases of epoch 0 in their order, some at a time, and calls `take` with them. */
 gconv_status gconv_dataset_each(const gconv_dataset *data, bool targets, gconv_dataset_take *take, void *context);
 
 /* For data sets with columns (columns.c): sets the notes and fills, from `like` or, if it is NULL, from the cases. */
@@ -75,7 +75,7 @@ static inline uint64_t gconv_dataset_part(const gconv_dataset_options *options) 
   return options->memory == 0 ? (uint64_t)DEFAULT_PART : part > 0 ? part : 1;
 }
 
-/* Checks options->cases, and sets options->inputs and options->targets to what texts call them (memory.c). */
+/* Checks options->cases, and sets options->inputs and options->targets to their names in messages (memory.c). */
 gconv_status gconv_dataset_take_cases(gconv_dataset_options *options);
 
 /* Open a data set of each kind. Options and their texts are not needed afterwards. The caller frees *dataset, which is not

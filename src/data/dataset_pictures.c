@@ -17,7 +17,7 @@ typedef struct picture_set {
   size_t *classes; /* owned: the class of each image; NULL: no classes */
   size_t *ends;    /* owned, with patches: for each image, the number of its last case + 1; NULL: an image is a case */
   int32_t patch;
-  int32_t scale; /* targets are so many times as high and wide as inputs */
+  int32_t scale; /* targets are this many times as high and wide as inputs */
   bool augment;
   uint64_t seed;
 } picture_set;
@@ -124,7 +124,7 @@ static gconv_status make_set(const gconv_dataset_options *options, const gconv_d
   return gconv_pictures_begin(&set->targets, options->gray, gconv_dataset_part(options));
 }
 
-/* True if a picture is larger than a patch. */
+/* True if an image is larger than a patch. */
 static bool has_larger(const picture_set *set) {
   for (size_t i = 0; i < set->inputs.count; i++)
     if (set->inputs.items[i].height > set->patch || set->inputs.items[i].width > set->patch)
@@ -236,7 +236,7 @@ gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gc
 
 /* ---- Pairs --------------------------------------------------------------------------------------------------------- */
 
-/* Sets the number of patches an epoch: as many of each image as fit into it side by side. */
+/* Sets the number of patches per epoch: for each image, as many as fit into it side by side. */
 static gconv_status count_patches(picture_set *set) {
   size_t cases = 0;
   if (set->patch == 0)

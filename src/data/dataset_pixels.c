@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Data sets of pixels: the features of pixels to which masks give a class. They are computed when the set is opened. */
+/* Data sets of pixels: a case is the features of a pixel to which a mask gives a class. Features are computed when the set
+ * is opened. */
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "data/dataset.h"
@@ -15,7 +16,7 @@
 
 enum { VALUES = 1 << 16, STRIP = 64 /* rows of features that are computed at a time */ };
 
-/* How many of a class's pixels are still to come, and how many of these become cases. */
+/* For a class: how many of its pixels are not read yet, and how many of these must become cases. */
 typedef struct draw {
   uint64_t left, wanted;
   bool settled; /* all pixels become cases */
@@ -174,7 +175,7 @@ static bool draw_pixel(pixel_set *set, size_t class) {
   return taken;
 }
 
-/* Makes a class of each number of the masks from 1 on, in ascending order. */
+/* Each number from 1 on that a mask has becomes a class, in ascending order. */
 static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *options) {
   uint64_t labelled = 0;
   GCONV_FREED uint64_t *counts = calloc(VALUES, sizeof *counts);
@@ -205,7 +206,7 @@ static gconv_status find_classes(pixel_set *set, const gconv_dataset_options *op
   return GCONV_OK;
 }
 
-/* Sets the colours of the classes, if a mask has a palette and the classes are its numbers. */
+/* Sets the colours of the classes, if a mask has a palette, and the classes are not those of a model. */
 static gconv_status find_colours(pixel_set *set) {
   if (set->palette.count == 0 || set->labels.known)
     return GCONV_OK;

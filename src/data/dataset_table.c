@@ -15,8 +15,8 @@ typedef struct table_set {
   gconv_signal signal; /* in place of a table of inputs */
   int32_t window, hop;
   bool by_sample; /* each sample has a target; a window has the target of its middle sample */
-  /* Owned: a number for each case; NULL unless rows were left out. input_cases: the case's number in `inputs`. target_cases:
-   * its number in `targets`. rows: the number of its row. */
+  /* Owned; NULL unless rows were left out. For each case: its index in `inputs` (input_cases) and in `targets`
+   * (target_cases), and the number of its row (rows). */
   size_t *input_cases, *target_cases, *rows;
 } table_set;
 

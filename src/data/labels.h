@@ -10,7 +10,7 @@ enum { GCONV_MOST_CLASSES = 1 << 16 };
 typedef struct gconv_labels {
   char **names; /* owned */
   size_t count;
-  bool known; /* other names are errors; with takes_others, other names get the next numbers */
+  bool known; /* the classes are those of a model: other names are errors or, with takes_others, get the next numbers */
   bool takes_others;
   char **others; /* owned */
   size_t other_count;

@@ -21,7 +21,7 @@ static gconv_status check_format(const char *path) {
                     format->name);
 }
 
-/* True if the file is an array of bools, which as a picture is black and white. */
+/* True if the file is an array of bools, which gconv_image_read() reads as black and white. */
 static bool is_of_bools(const char *path) {
   gconv_source source;
   gconv_npy_header header = {0};

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Returns "a, b, c ...", the names that are not passed over, for free(); NULL: no memory. *shown: their number. */
+/* Returns a list "a, b, c ..." of the names that are not passed over, for free(); NULL: no memory. *shown: how many names
+ * these are. */
 static char *list_names(char *const *names, size_t count, const bool *passed_over, size_t *shown) {
   enum { MOST_SHOWN = 20 };
   char *text = NULL;
@@ -56,7 +57,7 @@ const char *gconv_names_word(const char *column, const char *field) {
   return strncmp(column, field, length) == 0 && column[length] == '=' ? column + length + 1 : NULL;
 }
 
-/* The same for the field that has the word of a column. */
+/* Returns how many fields the column `name` may be a word of; *field: the first of these. */
 static size_t find_words(const gconv_names *header, const char *name, size_t *field) {
   size_t count = 0;
   for (size_t i = 0; i < header->count; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Columns of words, with options->one_hot: each becomes a column of 0 and 1 for each of its words, called "town=Ulm". While
- * rows are read, a word is its number among the words of its column; once all words are known, the columns are made. A model
- * keeps the names; so its tables find their columns by them (match.c), and no other table needs the option.
+ * With options->one_hot, a column of words becomes a column of 0 and 1 for each of its words, called "town=Ulm". While rows
+ * are read, a word is stored as its number among the words of its column. Once all words are known, the columns are made. A
+ * model keeps the names of these columns. Later tables are matched with them (match.c), and need no option.
  */
 #include "base/memory.h"
 #include "data/table.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORDS = 1000 }; /* of a column */
+enum { MOST_WORDS = 1000 }; /* the most words of a column */
 
 gconv_status gconv_table_take_word(gconv_table *table, const char *begin, const char *end, const double *number,
                                    const char **wrong) {
@@ -55,8 +55,8 @@ static const char *find_other(char *const *sorted, size_t count, const char *nam
   return before || after ? own : NULL;
 }
 
-/* Refuses names by which tables of the model would find several fields (match.c): "a=b=c" is the word b=c of a column a, and
- * the word c of a column a=b. */
+/* Refuses ambiguous names: "a=b=c" could be the word b=c of a column a, or the word c of a column a=b. Then match.c would
+ * find several fields. */
 static gconv_status check_names(const gconv_table *table) {
   GCONV_FREED char **sorted = calloc(table->name_count + 1, sizeof *sorted);
   GCONV_NEED_MEMORY(sorted, "%s: no memory for the names of columns", table->path);
@@ -104,7 +104,7 @@ static gconv_status name_columns(gconv_table *table, size_t width) {
   return good ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the names of columns", table->path);
 }
 
-/* Says which columns had words, and how many. */
+/* Reports the columns of words, and how many words each has. */
 static void tell(const gconv_table *table, size_t width) {
   char list[400] = "";
   size_t used = 0, columns = 0;

@@ -4,7 +4,6 @@
 #include "base/checksum.h"
 #include "base/control.h"
 #include "base/folders.h"
-
 #include "base/memory.h"
 #include "image/colour.h"
 
@@ -195,7 +194,7 @@ static gconv_status acquire(const gconv_pictures *pictures, gconv_picture *item)
       (image.height != item->height || image.width != item->width || image.channels - image.alpha != item->channels))
     status = gconv_fail(GCONV_BAD_FILE, "%s: has changed while it was in use", item->path);
   pthread_mutex_lock(&cache->lock);
-  if (status == GCONV_OK && !item->image.data) { /* else another thread has decoded it meanwhile */
+  if (status == GCONV_OK && !item->image.data) { /* if another thread has decoded it meanwhile, its pixels are used */
     item->image = image;
     image = (gconv_image){0};
     cache->bytes += bytes_of(&item->image);

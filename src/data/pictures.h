@@ -5,13 +5,13 @@
 #include "gconv.h"
 
 typedef struct gconv_picture {
-  char *path; /* owned; of an image in memory, what texts call it */
+  char *path; /* owned; for an image in memory, its name in messages */
   int32_t height, width, channels;
-  uint64_t bytes;           /* bytes of the file; of an image in memory, a checksum of its samples */
+  uint64_t bytes;           /* bytes of the file; for an image in memory, a checksum of its samples */
   gconv_image image;        /* decoded, or empty */
-  const gconv_image *given; /* the caller's, which is in no file; or NULL */
+  const gconv_image *given; /* the caller's image in memory, or NULL */
   int users;                /* calls that read it now */
-  bool used;                /* it was used since the last visit of the cache's hand (shrink()) */
+  bool used;                /* it was used since shrink() last visited it */
 } gconv_picture;
 
 /* Zero-initialise, and call gconv_pictures_begin(), before first use. */
@@ -36,7 +36,7 @@ gconv_status gconv_folder_each(const char *folder, gconv_status (*take)(void *co
  * it is an error if there are none. */
 gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size_t *found);
 
-/* Appends images in memory, which stay the caller's: "image 0" is what texts call the first. */
+/* Appends images in memory, which the caller keeps. Messages call the first one "WORD 0". */
 gconv_status gconv_pictures_add_given(gconv_pictures *pictures, const gconv_image *images, size_t count, const char *word);
 
 /* Call it after the last image: sets the channels. GCONV_BAD_FILE if images do not fit together. */

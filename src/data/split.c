@@ -57,7 +57,7 @@ static void free_part(gconv_dataset *dataset) {
 static const gconv_dataset_type type = {
     .read = read_part, .free = free_part, .class_of = class_of, .group_of = group_of, .digest = digest};
 
-/* The groups of cases, and which groups are drawn. */
+/* Groups of cases (a group is drawn as a whole), and the groups that were drawn. */
 typedef struct drawing {
   size_t *groups; /* the group of each case, from 0 on */
   size_t *items;  /* the groups of one class, in random order */

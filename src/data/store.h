@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing array of bytes, which may be larger than memory. */
+/* A growing array of bytes that may be larger than memory. */
 #pragma once
 
 #include "base/status.h"
 
 enum { GCONV_STORE_MEMORY = 1 << 30 }; /* bytes in memory, unless the store has another limit */
 
-/* Up to `limit` bytes are in memory. A larger store is in a file without a name in $TMPDIR, or /tmp, which
+/* Up to `limit` bytes are in memory. A larger store is in an unnamed temporary file in $TMPDIR or /tmp, which
  * gconv_store_finish() maps. Zero-initialise before first use. */
 typedef struct gconv_store {
   uint64_t size;  /* bytes that were appended, without dropped ones */
   uint64_t limit; /* the most bytes in memory; 0: GCONV_STORE_MEMORY */
-  uint8_t *bytes; /* all bytes, or those that are not in the file yet; in the end, maybe the mapped file */
+  uint8_t *bytes; /* all bytes, or those that are not in the file yet; after gconv_store_finish(), all bytes */
   size_t used;    /* how much of `bytes` is in use, before the store is mapped */
   size_t room;
   int file; /* the file's descriptor + 1; 0: there is no file */

@@ -119,7 +119,7 @@ void gconv_table_get(const gconv_table *table, size_t index, float *numbers) {
     memcpy(numbers, from, table->columns * sizeof(float));
 }
 
-/* ---- Once all rows are there --------------------------------------------------------------------------------------- */
+/* ---- After the last row ------------------------------------------------------------------------------------------- */
 
 /* Sorts classes whose names are numbers. */
 static gconv_status renumber(gconv_table *table) {
@@ -136,8 +136,8 @@ static gconv_status renumber(gconv_table *table) {
   return gconv_store_replace(&table->targets, &sorted);
 }
 
-/* True if labels are whole numbers, and nearly each case has its own. On average, fewer than three cases share a label; with
- * few labels, fewer than 5/4. */
+/* True if labels are integers, and nearly each case has its own: on average, fewer than three cases have the same label, or,
+ * if there are few labels, fewer than 5/4. */
 static bool are_rather_numbers(const gconv_table *table) {
   enum { LEAST = 10, FEW = 20 };
   const gconv_labels *labels = &table->labels;

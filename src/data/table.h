@@ -13,7 +13,7 @@ enum {
   GCONV_MOST_COLUMNS = 1 << 24 /* columns of a table */
 };
 
-/* What a missing number leads to: an error, the mean of its column, or a row that is left out. */
+/* How a missing number is handled: it is an error, or becomes the mean of its column, or its row is left out. */
 typedef enum gconv_missing { GCONV_MISSING_ERROR, GCONV_MISSING_MEAN, GCONV_MISSING_DROP } gconv_missing;
 
 /* The range of the numbers of a column. */
@@ -33,7 +33,7 @@ typedef enum gconv_doubt {
 
 enum { GCONV_TOLD_LINES = 10 };
 
-/* The words of a column; none: it has numbers. */
+/* The words of a column; a column of numbers has none. */
 typedef struct gconv_words {
   gconv_labels labels;
   bool numbers; /* a row has a number */
@@ -57,10 +57,10 @@ typedef struct gconv_table {
   bool labelled;       /* targets are labels */
   bool approximated;   /* labels became targets, because nearly each case has its own whole number */
   gconv_labels labels;
-  char **names; /* owned: of the columns of inputs, from a header; NULL: there was none */
+  char **names; /* owned: names of the columns of inputs, from a header; NULL: there was no header */
   size_t name_count;
   char *label;        /* owned: the name of the column of targets, from a header, or NULL */
-  gconv_words *words; /* owned: of the first columns, until all rows are there (one_hot.c) */
+  gconv_words *words; /* owned: the words of the first columns, until all rows are read (one_hot.c) */
   size_t word_columns;
   double *origins; /* owned: what was subtracted from each column; NULL: nothing */
   bool gaps;       /* numbers are missing */
@@ -71,10 +71,10 @@ typedef struct gconv_table {
 
   /* The current row. */
   gconv_row row, target;
-  gconv_entry *entries; /* owned: of a sparse row, in place of `row` */
+  gconv_entry *entries; /* owned: the entries of a sparse row, in place of `row` */
   size_t entry_count;
   uint64_t line;                            /* the number of the row's line in the file; 0: rows are not lines */
-  size_t missing_numbers;                   /* in the row */
+  size_t missing_numbers;                   /* numbers that are missing in the row */
   size_t dropped;                           /* rows that were left out */
   uint64_t dropped_lines[GCONV_TOLD_LINES]; /* the numbers of the first lines (or rows) that were left out, from 1 on */
   gconv_doubt doubt;                        /* whether the first row is a header; `names` and `label` are then its fields */
@@ -101,7 +101,7 @@ gconv_status gconv_table_read_source(gconv_source *source, const char *syntax, g
 gconv_status gconv_table_read_archive(gconv_source *archive, gconv_table *table);
 void gconv_table_free(gconv_table *table);
 
-/* The arrays of a .npz with inputs and targets, as "FILE.npz:NAME"; NULL: the file is not an archive, or has no targets. */
+/* The paths of a .npz's inputs and targets, "FILE.npz:NAME"; NULL: the file is not an archive, or has no targets. */
 typedef struct gconv_npz {
   char *inputs, *targets; /* owned */
 } gconv_npz;
@@ -157,11 +157,11 @@ gconv_status gconv_table_take_row(gconv_rows *rows, const double *numbers, const
 /* With options->one_hot: adds a word, or *number, to the row. *wrong is NULL, or what is wrong, as the end of a sentence. */
 gconv_status gconv_table_take_word(gconv_table *table, const char *begin, const char *end, const double *number,
                                    const char **wrong);
-/* Makes columns of 0 and 1 of columns of words, once all rows are there. */
+/* Converts columns of words to columns of 0 and 1, once all rows are read. */
 gconv_status gconv_table_spread_words(gconv_table *table);
 void gconv_table_free_words(gconv_table *table);
 
-/* Begins a table before its first row, and finishes it after the last row. `path` is for texts. */
+/* Begins a table before its first row, and finishes it after the last row. `path` is for messages. */
 gconv_status gconv_table_begin(gconv_table *table, const char *path);
 gconv_status gconv_table_finish(gconv_table *table);
 
@@ -179,7 +179,8 @@ typedef struct gconv_names {
  * SIZE_MAX; it changes if the model has that field as an input. GCONV_BAD_FILE lists both sides. */
 gconv_status gconv_table_match(const gconv_table *table, const gconv_names *header, size_t *label, size_t **order);
 
-/* Returns the word of a column of a model that is field `field`: "Ulm" of "town=Ulm", if the field is "town"; else NULL. */
+/* If a model's column is a word of field `field`, returns the word: "Ulm" for column "town=Ulm" and field "town". Else
+ * returns NULL. */
 const char *gconv_names_word(const char *column, const char *field);
 
 /* True if all columns are inputs; else one column has the labels. */

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Counts cases. *first: how many are of the first row's class; *others_recur: all other classes have at least two. */
+/* Counts cases by class. *first: the number of cases of the first row's class; *others_recur: each other class has at least
+ * two. */
 static gconv_status count_first(const gconv_table *table, size_t *first, bool *others_recur) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
   GCONV_FREED size_t *counts = calloc(table->labels.count, sizeof *counts);
@@ -30,8 +31,8 @@ static bool are_numbers(const gconv_labels *labels) {
   return are;
 }
 
-/* True if the first row counts 0, 1, 2 ... or years, and the second row does not go on counting. If the second row has the
- * same step as the years in the first, both are cases. */
+/* True if the first row counts 0, 1, 2 ... or years, and the second row does not continue the count. If the second row has
+ * the same step as the years in the first, both are cases. */
 static bool counts_alone(const gconv_table *table) {
   enum { FEWEST = 4, FEWEST_YEARS = 3 };
   const size_t fields = table->columns + (table->labelled ? 1 : table->outputs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which filter makes one image of another? The one with the smallest mean squared error, by least squares.
+ * Finds the filter that makes one image of another with the smallest mean squared error.
  *
  * The files: moments.c sums products of samples, pair.c reads the samples of two images, solve.c solves the normal
  * equations, and patch.c looks for correlation and shifts, which the solution does not show.

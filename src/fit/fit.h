@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of gconv_fit_add() and gconv_fit_solve() share. */
+/* Shared by the files that implement gconv_fit_add() and gconv_fit_solve(). */
 #pragma once
 
 #include "fit/moments.h"
@@ -12,8 +12,8 @@ enum {
   GCONV_FIT_FEWEST_SAMPLES = 64 /* with fewer samples, a patch is not analysed */
 };
 
-/* One channel of a patch in the middle of a pair. Its samples are kept, because some results do not follow from sums. Sample
- * (i, j) of t is at the place of sample (i + top, j + left) of x. */
+/* One channel of a patch in the middle of a pair. The fit keeps its samples x of `before` and t of `after`, because some
+ * results cannot be computed from sums. Sample (i, j) of t has the same place as sample (i + top, j + left) of x. */
 typedef struct gconv_fit_patch {
   int32_t height, width, x_height, x_width;
   int32_t top, left;

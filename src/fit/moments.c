@@ -12,13 +12,13 @@ enum {
   FEWEST_WINDOWS = 128 /* the least number of such windows */
 };
 
-/* The sums of one turn. */
+/* The sums that one turn of a thread computes. */
 typedef struct task {
   enum { PRODUCTS, CROSS } kind;
   int32_t row;   /* PRODUCTS: the vertical distance; CROSS: the row of the taps */
   int32_t first; /* PRODUCTS: the first horizontal distance; CROSS: the first column */
   int32_t count; /* the number of distances or columns, 1 to SHIFTS */
-  int32_t sign;  /* they go to the right (1) or to the left (-1) */
+  int32_t sign;  /* distances go to the right (1) or to the left (-1) */
 } task;
 
 struct gconv_moments_work {
@@ -208,8 +208,8 @@ static void slide(const double *left, const double *right, double first, int32_t
 }
 
 /* Multiplies row `upper` of x by the row t->row below it, for each distance of the task. Adds the products to each pair of
- * taps whose upper tap may lie in row `upper`. Rows in the middle of the image are for all pairs, and summed in `amid`
- * first. */
+ * taps whose upper tap may lie in row `upper`. Rows in the middle of the image count for all pairs: their products are
+ * summed in `amid` first. */
 static void add_row(const adding *a, const task *t, int32_t upper, double *line, double *amid) {
   gconv_moments *m = a->moments;
   const gconv_windows *w = a->windows;
@@ -324,8 +324,7 @@ static void exclude(adding *a, gconv_threads *threads) {
     gconv_threads_run_or_stop(threads, work->count, take_off, a);
 }
 
-/* ---- Adding windows
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- Adding windows -------------------------------------------------------------------------------------------------- */
 
 static void add_targets(gconv_moments *m, const gconv_windows *w) {
   for (int32_t i = 0; i < w->height; i++) {

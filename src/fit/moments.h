@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums of products of the samples under a filter, in float64: what least squares need.
+ * Sums of products of the samples under a filter, in float64, for the normal equations of least squares.
  *
  * A window has the n = rows * columns samples under the filter. Least squares need sums over all windows: of x_a * x_b for
  * each pair of taps a, b; of t * x_a, where t is the target of the window; and of x_a.
  *
  * A sum of x_a * x_b is a sum over the image of x(p) * x(p + d), where d is the distance of the two taps. There are n^2 / 2
- * pairs, but only about 2 n distances. The sums of all pairs of a distance are the same but for the rims of the image. So
+ * pairs, but only about 2 n distances. The sums of all pairs with the same distance differ only at the rims of the image. So
  * each distance is summed once, for its first pair. The sum of the next pair follows by subtracting products at one rim and
  * adding products at the other. Windows that do not count are subtracted pair by pair.
  *
@@ -25,12 +25,12 @@ typedef struct gconv_moments {
   size_t taps;      /* rows * columns */
   size_t *place;    /* owned: [rows][2 * columns - 1]: the place of a distance's pairs in `products` */
   double *products; /* owned: [taps * (taps + 1) / 2], by distance */
-  double *cross;    /* owned: [taps]: of t * x */
-  double *sums;     /* owned: [taps]: of x */
+  double *cross;    /* owned: [taps]: sums of t * x */
+  double *sums;     /* owned: [taps]: sums of x */
   double target;    /* the sum of t */
   double squares;   /* sum of t * t */
   uint64_t samples; /* windows that count */
-  uint64_t clipped; /* windows that do not */
+  uint64_t clipped; /* windows that do not count */
   gconv_moments_work *work;
 } gconv_moments;
 

@@ -2,8 +2,8 @@
 /*
  * Adds the samples of a pair of images to the sums of a fit.
  *
- * Both images are read by rows, a band at a time. A band is cut into tiles. Their samples become float64 numbers where 1 is
- * white, and border pixels are added. Bands and tiles are the same on every machine, and so are the sums.
+ * Both images are read by rows, a band at a time. A band is cut into tiles. Samples of a tile are converted to float64,
+ * where 1 is white, and border pixels are added. Bands and tiles are the same on every machine, and so are the sums.
  */
 #include "base/arguments.h"
 #include "base/control.h"
@@ -25,24 +25,26 @@ enum {
 
 /* ---- A pair ---------------------------------------------------------------------------------------------------------- */
 
-enum { BEFORE, AFTER }; /* its sides */
+enum { BEFORE, AFTER }; /* indices of pair.sides */
 
 typedef struct pair {
   gconv_fit *fit;
   gconv_threads *threads;
-  gconv_row_band sides[2];         /* before, after */
-  int32_t out_height, out_width;   /* the number of places of the filter */
-  int32_t top, left;               /* row and column of `after` at the first place */
-  int32_t before_top, before_left; /* row and column of `before` under the first tap there; negative: border pixels */
+  gconv_row_band sides[2];       /* before, after */
+  int32_t out_height, out_width; /* how many rows and columns of places the filter has */
+  int32_t top, left;             /* the row and column of `after` for the first place */
+  int32_t before_top,
+      before_left; /* the row and column of `before` under the filter's first tap at that place; negative: border pixels */
   int32_t band, tile;
   double held;
   size_t planes, step; /* step: distance of samples of the same channel */
   int32_t colours;     /* channels of a plane that count */
-  double *of_level[2]; /* owned: of each side, the number of each level, where 1 is white; NULL: samples are floats */
+  double *of_level[2]; /* owned: for each side, a table that converts levels to numbers where 1 is white; NULL: samples are
+                          floats */
   gconv_fit_patch *patch;
   size_t patch_plane;
   int32_t patch_channel, patch_y, patch_x; /* the place of the patch among the targets */
-  double *x, *t, *counts;                  /* owned: of a tile */
+  double *x, *t, *counts;                  /* owned: samples of a tile, as in gconv_windows */
   size_t x_stride;
 
   int32_t first, rows;              /* the band */
@@ -287,7 +289,7 @@ static void copy_patch(const pair *p) {
 
 /* ---- Bands and tiles ------------------------------------------------------------------------------------------------- */
 
-/* Returns whether the block is held out: the last of each 1 / held blocks is. */
+/* Returns whether the block is held out: one of each 1 / held blocks, the last one. */
 static bool is_held(const pair *p) {
   return floor((double)(p->block + 1) * p->held) > floor((double)p->block * p->held);
 }
@@ -310,7 +312,7 @@ static gconv_status add_tile(pair *p) {
   return GCONV_OK;
 }
 
-/* Reads the rows that the band needs. Above and below the image, borders may mirror fit->rows rows of it. */
+/* Reads the rows that the band needs. Border pixels above and below the image may mirror up to fit->rows of its rows. */
 static gconv_status read_band(pair *p) {
   gconv_row_band *before = &p->sides[0], *after = &p->sides[1];
   int32_t rows = p->fit->rows, height = before->header.height, begin = p->before_top + p->first;

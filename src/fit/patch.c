@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds what the normal equations of a fit do not show: whether its residuals are noise, and whether the images are shifted.
- * Both follow from patches, small parts in the middle of some of the images.
+ * Finds whether the residuals of a fit are noise, and whether the images are shifted. The normal equations do not show this;
+ * it is found from patches, small parts in the middle of some images.
  */
 #include "fit/fit.h"
 
 #include <math.h>
 
-enum { PROBE = 7 /* rows and columns of the filters that are fitted at other places */ };
+enum { PROBE = 7 /* rows and columns of the filters with which shifts are searched */ };
 static const double LOW_R2 = 0.95, CORRELATED = 0.3; /* gconv_fit_result.nonlinear */
 static const double FAR = 0.75; /* pixels from the anchor to the taps' centre; more suggests a shift. Filters of even size,
                                    whose anchor is not in the middle, have up to 0.71 */
-static const double USEFUL_R2 = 0.5; /* below it, the taps of a filter mean little */
+static const double USEFUL_R2 = 0.5; /* if R2 is smaller, the taps of a filter mean little */
 static const double CLEAR_R2 = 0.8;  /* the least R2 of a filter at another place */
 static const double CLEARER = 0.5;   /* the largest residual variance of that filter, as a share of the fitted filter's */
 static const double CUT_RIM = 0.5;   /* gconv_fit_result.cut: the least share of taps at the rim */
@@ -117,7 +117,7 @@ static double equal_share_of_rim(int32_t rows, int32_t columns) {
 
 /* ---- Shifts ---------------------------------------------------------------------------------------------------------- */
 
-/* The filter that explains the patches best, of those tried at several places: its R2, and where its centre is. */
+/* The best of the filters that were tried at several places: its R2, and the place of its centre. */
 typedef struct probe {
   int32_t rows, columns;
   double r2, down, across;
@@ -136,7 +136,7 @@ static gconv_status try_place(const gconv_fit_sums *sums, gconv_threads *threads
     return GCONV_OK;
   gconv_status status = gconv_fit_equations(m, true, 1e-6, taps, &bias, NULL);
   if (status != GCONV_OK)
-    return status == GCONV_UNSUPPORTED ? GCONV_OK : status; /* this place says nothing */
+    return status == GCONV_UNSUPPORTED ? GCONV_OK : status; /* no result at this place */
   double r2 = gconv_fit_judge(m, taps, bias).r2;
   if (r2 > best->r2) {
     find_centre(taps, m->rows, m->columns, &y, &x);
@@ -161,7 +161,7 @@ static gconv_status search(const gconv_fit *fit, gconv_threads *threads, probe *
   return status;
 }
 
-/* A tap to the right of the anchor moves samples to the left. */
+/* The signs are reversed: a tap to the right of the anchor moves samples to the left. */
 static void set_shift(gconv_fit_result *result, double down, double across) {
   result->shifted = true;
   result->shift_y = -down;
