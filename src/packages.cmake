@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Debian packages, made by CPack: a component of what is installed is a package. Those that are not named here make none.
+# CPack makes a Debian package of each installed component that is named in this file.
 #   cmake --preset packages && cmake --build --preset packages        build-packages/*.deb
 # The maintainer is $DEBFULLNAME <$DEBEMAIL>, as for other tools of Debian. src/packages_finish.cmake adds what Debian wants.
 set(CPACK_GENERATOR DEB)
@@ -40,7 +40,7 @@ small neural networks and support vector machines on images and tables.
 .
 Borders, anchors and rounding are documented, and results are the same on
 each machine.")
-# Libraries that are loaded when such a file is used: dpkg-shlibdeps does not know them.
+# Libraries that gconv loads at run time, when a file needs them: dpkg-shlibdeps cannot find these.
 set(loaded "")
 foreach(name ${GCONV_LOADED} WEBPDEMUX WEBPMUX)
   if(GCONV_WITH_${name})
@@ -54,7 +54,7 @@ list(REMOVE_DUPLICATES loaded)
 list(JOIN loaded ", " loaded)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "${loaded}")
 
-# ---- libgconv0: the library, of this interface ----
+# ---- libgconv0: the shared library; the number is that of its binary interface ----
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libgconv${GCONV_ABI})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/packages/symbols

@@ -42,11 +42,11 @@ License: Expat
 ")
   file(COPY_FILE ${CPACK_GCONV_SOURCE}/CHANGELOG.md ${doc}/changelog)
   file(REMOVE ${doc}/LICENSE ${doc}/CHANGELOG.md)
-  if(EXISTS ${share}/zsh/site-functions) # which zsh reads below /usr/local only
+  if(EXISTS ${share}/zsh/site-functions) # zsh reads that folder only below /usr/local
     file(RENAME ${share}/zsh/site-functions ${share}/zsh/vendor-completions)
   endif()
   file(GLOB modules ${share}/../lib/*/pkgconfig/*.pc ${share}/../lib/pkgconfig/*.pc)
-  foreach(module IN LISTS modules) # what is installed here is not moved; and compilers look there by themselves
+  foreach(module IN LISTS modules) # the package has a fixed prefix, in which compilers search by default
     file(READ ${module} text)
     string(REGEX REPLACE "^prefix=[^\n]*" "prefix=${CPACK_PACKAGING_INSTALL_PREFIX}" text "${text}")
     file(WRITE ${module} "${text}")
@@ -62,7 +62,7 @@ file(GLOB_RECURSE libraries ${CPACK_TEMPORARY_DIRECTORY}/library/*.so.*)
 list(TRANSFORM libraries PREPEND -e)
 run(dpkg-gensymbols -q -v${CPACK_PACKAGE_VERSION} -p${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${libraries} -O${symbols})
 
-foreach(script IN LISTS CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA) # modules are compiled where they are installed
+foreach(script IN LISTS CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA) # Python modules are compiled to bytecode on the user's machine
   set(verb compile)
   if(script MATCHES "prerm$")
     set(verb clean)

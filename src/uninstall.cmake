@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# cmake --build BUILD --target uninstall: removes the files that `cmake --install BUILD` has installed last, and folders of gconv
-# that are empty then.
+# cmake --build BUILD --target uninstall: removes the files of the last `cmake --install BUILD`, and folders of gconv that
+# are empty then.
 set(manifest "${BUILD}/install_manifest.txt")
 if(NOT EXISTS "${manifest}")
   message(FATAL_ERROR "${manifest} is missing: nothing was installed from this build folder")
