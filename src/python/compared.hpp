@@ -7,9 +7,6 @@
 
 namespace gconv_python {
 
-/*
-
- */
 struct Compared {
   Samples samples;
   gconv_image image = {};

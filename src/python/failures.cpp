@@ -44,8 +44,7 @@ static double seconds() {
 
 static thread_local PyObject *watcher; /* owned: the function that gconv.progress set for this thread, or NULL */
 static thread_local double part_begin = 0, part_length = 1;
-static thread_local double
-    looked; /* the last time that this thread checked signals and called its watcher: so short calls do not */
+static thread_local double looked; /* the time of this thread's last check of signals, and call of its watcher */
 
 PartOfWork::PartOfWork(double begin, double length) {
   part_begin = begin;

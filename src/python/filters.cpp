@@ -61,9 +61,6 @@ gconv_status make_filters(const gconv_filters &filters, const nb::dict &given, g
 
 /* ---- Filters ---- */
 
-/*
-
- */
 void read_filters_given(const nb::list &given, gconv_filters *filters) {
   filters->items = (gconv_filter *)calloc(nb::len(given) + 1, sizeof *filters->items);
   if (!filters->items)

@@ -418,7 +418,6 @@ def gaussian_gradient_magnitude(input: ArrayLike, sigma: float | Sequence[float]
     _check_options(kwargs)
 
     def parts(dimensions):
-        return _derivatives(dimensions, _per_axis(sigma, dimensions), mode, axes, 1, **kwargs)  # SciPy smooths along all
-        axes here
+        return _derivatives(dimensions, _per_axis(sigma, dimensions), mode, axes, 1, **kwargs)  # SciPy smooths along all axes
 
     return _by_sum(input, parts, output, cval, _magnitude)
