@@ -230,7 +230,7 @@ def filter(image: Array, kernel: Kernel, *, border: Border | None = None, border
     result = operation.run(image, axes, device, out, None, False)
     if result is None and library_of(image) in ("dask.array", "xarray"):
         names = ("border", "border_value", "padding", "stride", "dilation", "flip", "dtype", "combine", "scale", "offset", "range",
-                 "alpha", "gray", "linear", "mix", "algorithm")
+                 "alpha", "gray", "linear", "mix", "algorithm", "nan", "weights", "preserve_nan", "nodata", "least_weight")
         return _filter_labelled(image, kernel, axes=axes, device=device, out=out, **dict(zip(names, options)))
     if result is None:
         return apply(operation, image, axes, device, out, typed=dtype is not None, ready=False)

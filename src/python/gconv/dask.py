@@ -37,15 +37,15 @@ def filter(image: Any, kernel: Kernel, *, axes: str | None = None, border: Borde
            combine: str | None = None, dtype: Any = None, **options: Any) -> Any:
     """gconv.filter for a Dask array, with the same arguments. Returns a Dask array, or a tuple of them.
 
-    Raises UnsupportedError for options that need the whole array (range="minmax"), and for options that give results
+    Raises UnsupportedError for options that need the whole array (range="minmax", weights=), and for options that give results
     another shape than the image (padding=, stride=, gray=, combine="stack")."""
     filters = resolve(kernel)
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     choose("combine", combine, COMBINES)
     changed = [name for name, usual in _OF_THE_WHOLE.items() if options.get(name, usual) != usual]
-    if options.get("range") == "minmax" or combine == "stack" or changed:
+    if options.get("range") == "minmax" or combine == "stack" or options.get("weights") is not None or changed:
         raise UnsupportedError("Dask arrays are filtered chunk by chunk, into results of the same shape: "
-                               "without padding=, "
+                               "without weights=, padding=, "
                                'stride=, gray=, alpha=, out=, device=, range="minmax" and combine="stack"')
     if combine == "none" and len(filters) > 1:
         return tuple(filter(image, one, axes=axes, border=border, dilation=dilation, dtype=dtype, **options) for one in filters)
