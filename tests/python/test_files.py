@@ -286,6 +286,9 @@ class Jobs(Folder):
             gconv.run(self.folder / "in", "sharpen", folder, shard=part, resume=True)
         again = gconv.run(self.folder / "in", "sharpen", folder, resume=True)
         self.assertEqual((again.written, again.passed), (0, 12))
+        weights = np.ones((2, 64, 64), np.float32)
+        weights[1, 32, 32] = 0
+        self.assertEqual(len({gconv._jobs._digest((), None, {"weights": one}, {}) for one in weights}), 2)
         other = gconv.run(self.folder / "in", "sharpen", folder, resume=True, border="wrap")
         self.assertEqual(other.written, 12)
         self.assertEqual(gconv.run(self.folder / "in", "sharpen", folder, existing="skip").passed, 12)

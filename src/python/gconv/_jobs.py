@@ -65,7 +65,8 @@ def _digest(filters, model, options, given):
         state.update(repr(one._key).encode())
     if model is not None:
         state.update(model._model.digest.to_bytes(8, "little") if getattr(model, "_graph", False) else file_bytes(model.save, "model"))
-    state.update(repr(sorted(options.items())).encode())
+    numbers = {name: (value.shape, value.tobytes()) if name == "weights" else value for name, value in options.items()}
+    state.update(repr(sorted(numbers.items())).encode())  # the text of a large array would leave out its middle
     state.update(repr([given.get(key) for key in ("format", "quality", "png_level", "lossless", "strip", "compression", "present")]).encode())
     return int.from_bytes(state.digest(), "little")
 
