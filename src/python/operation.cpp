@@ -283,8 +283,9 @@ nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle dev
 
 /* ---- Strip by strip ---- */
 
-static gconv_image header_of(nb::handle shape, const std::string &type, bool planar) {
+static gconv_image header_of(nb::handle shape, const std::string &type, bool planar, bool alpha) {
   gconv_image like = {};
+  like.alpha = alpha;
   like.frames = nb::cast<int32_t>(shape[0]);
   like.channels = nb::cast<int32_t>(shape[1]);
   like.height = nb::cast<int32_t>(shape[2]);
@@ -296,8 +297,7 @@ static gconv_image header_of(nb::handle shape, const std::string &type, bool pla
 }
 
 nb::object Operation::strips(nb::handle shape, bool planar) {
-  gconv_image like = header_of(shape, "float32", planar);
-  like.alpha = alpha_;
+  const gconv_image like = header_of(shape, "float32", planar, alpha_);
   const Taken taken(*this, like, device_named("cpu"), nullptr);
   const int32_t step = gconv_plan_row_step(taken.plan);
   const gconv_image &out = *gconv_plan_output_header(taken.plan, 0);
@@ -317,8 +317,7 @@ nb::object Operation::strips(nb::handle shape, bool planar) {
 
 nb::object Operation::run_rows(nb::handle window, nb::handle axes_text, nb::handle shape, bool planar, int row, int first,
                                int end) {
-  gconv_image like = header_of(shape, "float32", planar), image, result;
-  like.alpha = alpha_;
+  gconv_image like = header_of(shape, "float32", planar, alpha_), image, result;
   Samples samples, made;
   gconv_array array;
   const Taken taken(*this, like, device_named("cpu"), nullptr);
@@ -341,7 +340,7 @@ nb::object Operation::run_rows(nb::handle window, nb::handle axes_text, nb::hand
 /* ---- Descriptions ---- */
 
 nb::object Operation::explain(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
-  const gconv_image like = header_of(shape, type, planar);
+  const gconv_image like = header_of(shape, type, planar, alpha_);
   const Taken taken(*this, like, device_named(device_name), nullptr);
   char *text = nullptr;
   check(gconv_plan_explain(taken.plan, &text));
@@ -351,7 +350,7 @@ nb::object Operation::explain(nb::handle shape, const std::string &type, bool pl
 }
 
 nb::dict Operation::info(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
-  const gconv_image like = header_of(shape, type, planar);
+  const gconv_image like = header_of(shape, type, planar, alpha_);
   const Taken taken(*this, like, device_named(device_name), nullptr);
   const gconv_plan_info *info = gconv_plan_get_info(taken.plan);
   return dict_of("device", info->device, "algorithm", info->algorithm, "math", info->math, "exact", info->exact, "outputs",
@@ -362,7 +361,7 @@ nb::dict Operation::info(nb::handle shape, const std::string &type, bool planar,
 }
 
 int Operation::output_axes(nb::handle shape, const std::string &output) {
-  const gconv_image like = header_of(shape, "float32", true);
+  const gconv_image like = header_of(shape, "float32", true, alpha_);
   const Taken taken(*this, like, device_named("cpu"), nullptr);
   const gconv_node_info *node;
   for (size_t i = 0; (node = gconv_plan_node(taken.plan, i)); i++)

@@ -159,6 +159,8 @@ class Numbers(unittest.TestCase):
         self.assertEqual(gray.shape, (9, 12, 1))
         light = gconv.filter(image, "gaussian:sigma=1", linear=True, border="replicate")
         self.assertEqual(light.shape, image.shape)
+        plan = gconv.Plan("gaussian", (*image.shape[:2], 4), alpha="drop")
+        self.assertEqual(plan.info["output_shape"], (1, 3, *image.shape[:2]))
         alpha = gconv.filter(np.dstack([image, image[..., 0]]), "gaussian", alpha="keep")
         np.testing.assert_array_equal(alpha[..., 3], image[..., 0])
         stretched = gconv.filter(image, "sobel_x", range="minmax")
