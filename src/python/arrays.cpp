@@ -247,7 +247,7 @@ gconv_image image_of(nb::handle array, const char *what, Samples *samples) {
   gconv_image image;
   if (!see(array, what, false, samples) || samples->device >= 0 ||
       !lay_out(*samples, read_axes(nb::none(), samples->dimensions), nullptr, &seen, &image))
-    refuse("%s must be an array of NumPy with contiguous rows, or a path", what);
+    refuse("%s must be a path, or an array of NumPy of uint8, uint16 or float32 with contiguous rows", what);
   return image;
 }
 
