@@ -57,8 +57,7 @@ gconv_status gconv_features_expect(gconv_operation *operation, const gconv_colum
 /* Reads a mask or a map of classes as gconv_image_read() does: one image with one integer per pixel, perhaps with alpha. It
  * becomes u8 or u16. Arrays may have any integer type, bools (True is 1), or floats whose values are integers.
  * GCONV_BAD_FILE for other images, for numbers outside of 0 .. 65535, and for files of lossy formats (JPEG, WebP with loss),
- * which have wrong numbers near edges. With options.palette, an image with a palette is read as its palette indices. options
- * may be NULL. */
+ * which have wrong numbers near edges. With options.palette, palette indices are read. options may be NULL. */
 gconv_status gconv_mask_read(const char *path, const gconv_read_options *options, gconv_image *mask);
 
 /* The number that each of `count` classes has in masks and maps: its name, if the names of all classes are integers from 0
@@ -127,8 +126,7 @@ typedef enum gconv_svm_kernel {
   GCONV_SVM_SIGMOID     /* tanh(gamma x y + coef0) */
 } gconv_svm_kernel;
 
-/* How each column is scaled, so that all columns have one range over the training cases. The model scales its inputs in the
- * same way. */
+/* How each column is scaled, so that all have one range over the training cases. The model scales its inputs, too. */
 typedef enum gconv_svm_scaling {
   GCONV_SVM_UNSCALED,
   GCONV_SVM_SCALE_SYMMETRIC, /* to -1 .. 1 */
@@ -155,10 +153,9 @@ typedef struct gconv_svm_options {
   double tube;          /* epsilon of the regression, the half width of the tube; 0 means 0.1; negative: a tube of width 0 */
   double tolerance;     /* by how much the conditions of the optimum may be violated, above 0; 0: 0.001 */
   uint64_t cache_bytes; /* for rows of kernel values; 0: 200 MB. Results are the same for any */
-  bool no_shrinking;    /* no heuristic that takes cases whose variables stay at a bound out of the problem. Results differ
-                           within the tolerance */
-  bool probabilities;   /* the model yields probabilities; in regression, the scale of errors */
-  uint64_t seed;        /* seed of the folds of cross-validation */
+  bool no_shrinking;  /* cases whose variables stay at a bound remain in the problem. Results differ within the tolerance */
+  bool probabilities; /* the model yields probabilities; in regression, the scale of errors */
+  uint64_t seed;      /* seed of the folds of cross-validation */
   const gconv_class_weight
       *weights; /* the cost of errors in a class is C times its weight; classes that are not named have 1 */
   size_t weight_count;
@@ -208,12 +205,11 @@ typedef struct gconv_svm_validation {
 
 /* Trains on all cases of `data`: a table with classes, pixels, or, for regression, a table with one target per case.
  * `options` may be NULL. Results do not depend on the device or its threads. If a GPU has too little memory, the CPU trains,
- * with a warning. The CPU also trains with the sigmoid kernel. GCONV_BAD_ARGUMENT: there is one class, a class has no case,
- * or a number is not finite. */
+ * with a warning. The CPU also trains with the sigmoid kernel. GCONV_BAD_ARGUMENT: one class, a class without cases,
+ * infinities or NaN. */
 gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
                              gconv_svm **model);
-/* Cross-validation: splits the cases into `folds` folds, stratified by class, and predicts each fold by a model that was
- * trained on the other folds. */
+/* Cross-validation: splits the cases into `folds` folds, stratified by class. A model of the other folds predicts each. */
 gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_dataset *data, size_t folds,
                                 gconv_device *device, gconv_svm_validation *result);
 

@@ -27,8 +27,7 @@ typedef struct gconv_bytes_in {
   uint64_t reserved[4];
 } gconv_bytes_in;
 
-/* Decodes bytes into the same pixels and metadata that gconv_image_read() reads from a file. GCONV_BAD_ARGUMENT if there is
- * neither `data` nor read(). */
+/* Decodes bytes into the pixels and metadata that gconv_image_read() reads from a file. `data` or read() must be set. */
 gconv_status gconv_image_decode(const gconv_bytes_in *from, const gconv_read_options *options, gconv_image *image);
 
 /* Does what gconv_image_read_header() does, for bytes. */
@@ -65,8 +64,7 @@ typedef enum gconv_element_type {
 } gconv_element_type;
 
 /* A tensor in memory of the host or of a GPU: element (n, c, y, x) is at this distance after `data`: n * stride[0] + c *
- * stride[1] + y * stride[2] + x * stride[3]. So strides describe NCHW, NHWC and any other order, slices, and axes that run
- * backwards. */
+ * stride[1] + y * stride[2] + x * stride[3]. Strides describe NCHW, NHWC and any other order, slices, and reversed axes. */
 typedef struct gconv_strided {
   void *data; /* the caller's; any address */
   gconv_element_type type;

@@ -20,8 +20,8 @@ typedef struct gconv_filter {
   float offset;  /* in levels of the input samples (255ths for u8); 0 unless the file has one */
   float *taps;   /* owned; rows * columns, finite, by rows. A tap of 0 counts: 0 * NaN is NaN */
   bool marked;   /* a tap of -0 means that there is no tap: the filter ignores the sample there, even if that is NaN or
-                    infinite. Readers of filters set this. If it is false, -0 counts as 0. There is a warning if the algorithm
-                    that the caller named reads such samples all the same */
+                    infinite. Readers of filters set this. If it is false, -0 counts as 0. A named algorithm
+                    that reads such samples all the same causes a warning */
 } gconv_filter;
 
 typedef struct gconv_filters {
@@ -47,8 +47,7 @@ void gconv_filters_free(gconv_filters *list);
 /* Writes the filter as a plain matrix, with a comment for its name and 9 significant digits, so that float32 survives. The
  * caller frees *text by free(). A filter with an offset or divisor becomes a vips matrix, a filter whose anchor is not the
  * default an ImageMagick kernel: only these syntaxes can say so. GCONV_UNSUPPORTED for a filter with an offset or divisor
- * and such an anchor. Text that could be read in two ways states its syntax in a comment that gconv_filters_read
- * understands. */
+ * and such an anchor. Ambiguous text states its syntax in a comment that gconv_filters_read() understands. */
 gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text);
 
 /* Writes filters to `path` ("-": standard output), whole or not at all, so that gconv_filters_read() reads them again: a
@@ -107,11 +106,9 @@ typedef enum gconv_border {
 /* What becomes of float samples that are NaN or infinite, and of samples that are "no data". If samples are left out, their
  * weights w are 0, and the response is sum(t) * sum(t w x) / sum(t w): normalised convolution. */
 typedef enum gconv_nan {
-  GCONV_NAN_KEEP, /* NaN and infinities spread to all results whose taps reach them; samples of no data are left out, and
-                     stay no data */
+  GCONV_NAN_KEEP, /* NaN and infinities spread to all results that read them; samples of no data are left out, and stay */
   GCONV_NAN_SKIP, /* they are left out; if one lies under the anchor, the result is missing too */
-  GCONV_NAN_FILL, /* they are left out, and filled: a result is missing only if too little weight of samples lies under the
-                     taps (least_weight) */
+  GCONV_NAN_FILL, /* they are left out, and filled: a result is missing only if too little weight lies under the taps */
   GCONV_NAN_ZERO  /* they count as samples of 0 */
 } gconv_nan;
 
@@ -169,12 +166,11 @@ typedef struct gconv_options {
   bool gray; /* one grey channel (and alpha) first: Y' = 0.299 R + 0.587 G + 0.114 B of the stored samples (BT.601, as in
                 OpenCV, MATLAB and Pillow), rounded to a level if outputs are integers; with `linear`, Y = 0.2126 R + 0.7152
                 G + 0.0722 B of linear light (BT.709) */
-  bool round_gray; /* the grey of integer samples is rounded to a level even if outputs are f32: for a stage of a chain whose
-                      final results are integers */
-  int32_t mix; /* 0, or the number of channels of the images, 1 to 4, which are mixed before all else: channel c becomes the
-                  sum over d of mixing[c][d] times channel d, in float32. For interleaved images without alpha; not with gray
-                  or linear. Mixed samples have the type of the image: integers are rounded and saturated, or, for the range
-                  wrap, truncated and wrapped around */
+  bool round_gray; /* the grey of integer samples is rounded even if outputs are f32: for stages before integer results */
+  int32_t
+      mix; /* 0, or the number of channels of the images, 1 to 4, which are mixed before all else: channel c becomes the sum
+              over d of mixing[c][d] times channel d, in float32. For interleaved images without alpha; not with gray or
+              linear. Mixed samples have the type of the image: integers are rounded, and saturated or wrapped (range) */
   float mixing[4][4];
   bool linear; /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
   gconv_alpha alpha;
@@ -201,10 +197,9 @@ typedef struct gconv_options {
   double
       least_weight; /* results are missing where |sum(t w)| is below this share of sum |t|, 0 to 1; 0: the default, 2^-10 */
 
-  const char *algorithm;  /* "auto" or NULL, or a name that gconv_algorithm_at() lists for the device */
-  const char *without;    /* names, separated by commas, of algorithms that auto must not choose; NULL: none */
-  size_t workspace_bytes; /* limit on the memory that an algorithm takes on a GPU besides input, output and taps; 0: the
-                             default, 256 MiB */
+  const char *algorithm;             /* "auto" or NULL, or a name that gconv_algorithm_at() lists for the device */
+  const char *without;               /* names, separated by commas, of algorithms that auto must not choose; NULL: none */
+  size_t workspace_bytes;            /* limit on an algorithm's memory on a GPU besides input, output and taps; 0: 256 MiB */
   int32_t block_width, block_height; /* threads of a block on a GPU, across and down; the product is at most 1024. A hint for
                                         measurements, to algorithms that have a choice; both 0: the algorithm's own */
   int32_t grid_blocks; /* the most blocks of a grid, which stride over the image: a hint, as above; 0: the algorithm's own */

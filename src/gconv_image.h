@@ -58,8 +58,7 @@ typedef struct gconv_image {
   bool has_nodata;  /* pixels whose colours equal `nodata` (in samples of the image) are "no data": nothing was measured
                        there, as in a GeoTIFF. Filters leave them out of their sums (docs/guide.md) */
   double nodata;    /* may be NaN */
-  void *tags; /* tags of a TIFF that say where on earth its pixels lie, for writing other TIFFs; in a format of gconv's own;
-                 owned, or NULL */
+  void *tags; /* tags of a TIFF that say where on earth its pixels lie, for writing other TIFFs; opaque; owned, or NULL */
   size_t tags_bytes;
   char *left_out; /* owned, or NULL: lists what the file has that is not read; set by gconv_image_read_header() only */
   uint64_t reserved[4];
@@ -70,8 +69,7 @@ typedef struct gconv_image {
  * more than 4 interleaved channels; GCONV_TOO_LARGE where bytes overflow; GCONV_NO_MEMORY. */
 gconv_status gconv_image_allocate(gconv_image *image);
 
-/* Whether two images have the same type, sizes, channels, layout and meaning of the last channel. Gaps between rows may
- * differ. */
+/* Whether two images have the same type, sizes, channels, layout and meaning of the last channel; gaps may differ. */
 bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 
 /* Copies ICC profile, resolution, EXIF, XMP, comment, JPEG quality and `lossless` of `from` to `to`, replacing what is
@@ -123,8 +121,7 @@ typedef struct gconv_read_options {
   bool strip;          /* the caller does not want metadata: no warning if some cannot be read */
   bool unrounded; /* samples that would be rounded to levels of u8 or u16, such as samples of a PNM whose maxval is 2, become
                      f32: exact fractions of white, rounded once */
-  uint64_t max_bytes; /* limit on the bytes of a file that must be held in memory as a whole (WebP; TIFF through a pipe); 0:
-                         no limit */
+  uint64_t max_bytes;     /* limit on files that must be in memory as a whole (WebP; TIFF through a pipe); 0: no limit */
   gconv_palette *palette; /* not NULL: PNG and TIFF with a palette are read as palette indices, u8 in one channel, and the
                              palette is stored here as soon as the header is read; for other files its count becomes 0 */
   int32_t planes; /* above 1: an array of three dimensions whose first dimension has this size, and whose last has another,
@@ -166,8 +163,7 @@ typedef struct gconv_write_options {
   int quality;                     /* for JPEG and WebP: 1 to 100; 0: the default, 90 */
   bool lossless;                   /* WebP without loss; the quality does not count */
   int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
-  int threads; /* number of threads that compress, the caller's included; 0: one per processor. The file does not depend on
-                  it */
+  int threads;           /* threads that compress, the caller's included; 0: one per processor. The file is the same */
   gconv_threads *shared; /* existing threads to compress on; NULL: the writer starts threads of its own */
   gconv_tiff_compression tiff_compression;
   gconv_stored_type store; /* for f32 images and formats that offer it; a warning counts samples out of range */
@@ -178,8 +174,7 @@ typedef struct gconv_write_options {
   uint64_t reserved[4];
 } gconv_write_options;
 
-/* Whether `format` can hold images like `image`, of which only the header is looked at; the text of GCONV_UNSUPPORTED says
- * which formats can. */
+/* Whether `format` can hold images like `image`, by its header; the text of GCONV_UNSUPPORTED says which formats can. */
 gconv_status gconv_format_check(const gconv_format_info *format, const gconv_image *image);
 
 /* Writes the image whole or not at all: to a temporary file beside `path`, which is then renamed. The type of the image must
@@ -197,8 +192,7 @@ typedef struct gconv_compared {
 /* By how much two images a and b differ, or one frame of each. Every channel counts, alpha too. A difference is |a - b| of
  * two samples, where 1 is white. For integers, it is the difference of their levels divided by 255, or by 65535 if either
  * image is u16. If one image is f32, integer samples v of the other become v / 255 or v / 65535, rounded to float32. Samples
- * that are equal, or both NaN, differ by 0. Other pairs with a sample that is infinite or NaN differ by infinity. Sums are
- * float64. */
+ * that are equal, or both NaN, differ by 0. Other pairs with an infinity or NaN differ by infinity. Sums are float64. */
 typedef struct gconv_difference {
   gconv_image a, b; /* headers, without pixels and profile; of all frames */
   double white;     /* differences are multiplied by this to become levels: 255 or 65535; 1 if either image is f32 */

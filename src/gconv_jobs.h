@@ -22,8 +22,7 @@ GCONV_API_BEGIN
 
 /* ---- Messages and lists of texts ----------------------------------------------------------------------------------- */
 
-/* Why something failed: one or a few sentences without a final newline. Only failures set it, and it need not be
- * initialised. */
+/* Why something failed: one or a few sentences without a final newline. Only failures set it. */
 typedef struct gconv_message {
   char text[10240]; /* as long as gconv_last_error() may be */
 } gconv_message;
@@ -75,9 +74,9 @@ typedef struct gconv_inputs {
   gconv_passed_over repeated; /* further names of files that are already in the list: each file is taken once */
   gconv_passed_over
       linked; /* further names (links) of folders that are searched under another name: each folder is searched once */
-  gconv_passed_over dangling;    /* links in folders that are named like an image, but point to nothing */
-  gconv_texts folders, patterns; /* folders that were searched, and patterns that found something: results that are written
-                                    there would be inputs of the next run */
+  gconv_passed_over dangling; /* links in folders that are named like an image, but point to nothing */
+  gconv_texts folders,
+      patterns; /* folders that were searched, and patterns that found something: results there would be new inputs */
 } gconv_inputs;
 
 /*
@@ -115,8 +114,7 @@ typedef struct gconv_naming {
   bool each_filter; /* one result per filter; else one result of all filters */
   bool keeps;       /* gconv_batch.existing will keep results that exist, whoever made them */
   int32_t planes;   /* gconv_read_options.planes of the inputs: the channels that a network takes; 0 for any other */
-  bool in_place;    /* each result replaces its input: `output`, `format` and `suffix` are not set. gconv_batch.existing can
-                       back the inputs up */
+  bool in_place; /* each result replaces its input: `output`, `format` and `suffix` are not set. Inputs can be backed up */
   uint64_t reserved[4];
 } gconv_naming;
 
@@ -185,13 +183,12 @@ const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *
  * changed. */
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message);
 
-/* Refuses, with GCONV_BAD_ARGUMENT, results that would replace a file of filters. `filters` are values of -f: PATH, a name,
- * or, with `banks`, PATH:NAME. */
+/* Refuses, with GCONV_BAD_ARGUMENT, results that would replace a file of filters. `filters`: PATH, a name; with `banks`,
+ * PATH:NAME. */
 gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
                                          gconv_message *message);
 
-/* Whether there is a regular file at `path`, which a result would replace. Pipes and devices are written to, not
- * replaced. */
+/* Whether there is a regular file at `path`, which a result would replace. Pipes and devices are not replaced. */
 bool gconv_output_exists(const char *path);
 
 /* Frees all and zeroes it. */
@@ -215,8 +212,7 @@ typedef struct gconv_shard {
 gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_message *message);
 
 /* Drops the inputs that belong to other shards, and their outputs. The names of outputs are the same as in the undivided
- * job. Possibly no input is left. A hash of an input's relative path (gconv_input) determines its shard, independent of
- * locale, order and machine. */
+ * job. Possibly no input is left. A hash of an input's relative path (gconv_input) determines its shard, on any machine. */
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs);
 
 /* ---- Resuming a job that was stopped ----------------------------------------------------------------------------- */
@@ -259,8 +255,7 @@ typedef enum gconv_existing {
   GCONV_EXISTING_KEEP,   /* it is kept, and counts as failed */
   GCONV_EXISTING_SKIP,   /* it is kept, and counts as done */
   GCONV_EXISTING_NEWER,  /* it is kept, and counts as done, unless the input was changed after it: then it is replaced */
-  GCONV_EXISTING_BACK_UP /* the old file is renamed to PATH.orig; if that exists, nothing is done, and the result counts as
-                            failed */
+  GCONV_EXISTING_BACK_UP /* the old file is renamed to PATH.orig; if that exists, the result counts as failed */
 } gconv_existing;
 
 /* How one input went. Times are in milliseconds. All that is pointed to is valid during the call of the report function
@@ -321,8 +316,7 @@ typedef struct gconv_batch {
                               results of other inputs as their numbers */
   const gconv_palette *palette; /* gconv_write_options; NULL: none */
   gconv_existing existing;
-  gconv_manifest *manifest; /* results that it lists as done are passed over, all others are made and replace existing files;
-                               NULL: none */
+  gconv_manifest *manifest; /* results that it lists as done are passed over, others replace existing files; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */
   const volatile int
       *stop;  /* NULL, or: once it is not 0, no further group is begun; groups that were not begun count as failed */
@@ -352,9 +346,8 @@ typedef struct gconv_batch_summary {
   gconv_device_info device;
   char device_reason[192]; /* why "auto" chose this device; "" if there was no choice */
   size_t leftovers;        /* how many unfinished files of these outputs were removed; runs that were killed had left them */
-  char warned[256];      /* warnings that concern more than one image, with the number of images: "clamped: 12 images"; "" if
-                            there are none */
-  double device_wait_ms; /* the part of device.start_ms in which the run could do nothing but wait */
+  char warned[256];        /* warnings that concern more than one image, with their number: "clamped: 12 images"; or "" */
+  double device_wait_ms;   /* the part of device.start_ms in which the run could do nothing but wait */
   double wall_ms;
   uint64_t reserved[4];
 } gconv_batch_summary;

@@ -19,8 +19,8 @@ GCONV_API_BEGIN
 
 /* ---- Networks ------------------------------------------------------------------------------------------------------ */
 
-/* What training minimises: a row for each loss, with its name. y are the outputs of a case, t its targets; for classes, t is
- * 1 for the right class, else 0. */
+/* What training minimises: a row for each loss, with its name. y are the outputs of a case, t its targets: 1 for the right
+ * class, else 0. */
 #define GCONV_EACH_LOSS(ROW)                                                                                                \
   ROW("sse", GCONV_LOSS_SSE)                     /* the sum of (y - t)^2 / 2 over all outputs of all cases */               \
   ROW("mse", GCONV_LOSS_MSE)                     /* the mean of (y - t)^2 over outputs and cases */                         \
@@ -43,8 +43,7 @@ typedef struct gconv_column_notes {
   double *means;      /* over the training cases; with missing = "mean", these replace missing numbers */
   double *deviations; /* standard deviations over the same cases */
   double *origins; /* offsets that are subtracted in float64 before numbers are rounded to float32, for columns whose numbers
-                      float32 could not tell apart; NULL: all 0. `means` are of the numbers in the table, before the
-                      subtraction */
+                      float32 could not tell apart; NULL: all 0. `means` are of the original numbers */
 } gconv_column_notes;
 
 enum { GCONV_NETWORK_AXES = 8 };
@@ -90,8 +89,8 @@ typedef struct gconv_network {
   gconv_network_tensor *inputs, *outputs; /* owned: those of an ONNX model, in the order of its file; else NULL. Inputs that
                                              no node uses are left out. Types of 16-bit floats are float32 here */
   size_t input_count, output_count;
-  const char *output; /* for a graph with several outputs: the name of the only output that operations compute, owned by the
-                         caller. NULL: they compute all */
+  const char
+      *output; /* for a graph with several outputs: the name of the only output to compute, owned by the caller. NULL: all */
   uint64_t reserved[4];
 } gconv_network;
 
@@ -107,8 +106,8 @@ gconv_status gconv_network_read(const char *path, gconv_network *network);
 
 /* Imports a model of another program into *network, which must be empty. An ONNX model (`net` is NULL) becomes a chain of
  * layers if it is one, else a graph. The weights of a PyTorch nn.Sequential in safetensors need `net`, which says what
- * follows each layer, "relu, /2 relu, mean, softmax" (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor
- * that cannot be imported. */
+ * follows each layer, "relu, /2 relu, mean, softmax" (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or
+ * tensor. */
 gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network);
 
 /* Writes the network whole or not at all. Weights keep their bits. A path that ends in .onnx gets an ONNX model of float32,
@@ -152,14 +151,13 @@ typedef enum gconv_dataset_kind {
 typedef struct gconv_dataset_cases {
   size_t count;              /* of rows or images, at least 1 */
   const float *rows;         /* count x columns numbers; NaN is missing */
-  const double *wide_rows;   /* in place of `rows`: subtracts a column's offset if float32 could not tell its numbers apart
-                                (gconv_column_notes.origins) */
+  const double *wide_rows;   /* in place of `rows`: columns may get an origin (gconv_column_notes.origins) */
   size_t columns;            /* at least 1 */
   const char *const *names;  /* of the columns; NULL: they have none */
   const char *const *labels; /* the name of each case's class; NULL in it: missing */
-  const double *targets; /* for tables, in place of `labels`: count x outputs numbers. A single number per case is its class,
-                            unless options->regression */
-  size_t outputs;        /* at least 1 */
+  const double *targets;     /* for tables, in place of `labels`: count x outputs numbers. One number is a class, unless
+                                options->regression */
+  size_t outputs;            /* at least 1 */
   const gconv_image *images; /* `count` images of one frame */
   const gconv_image *wanted; /* `count` images: for pairs the targets, for pixels the masks */
   uint64_t reserved[4];
@@ -188,8 +186,7 @@ typedef struct gconv_dataset_options {
                    an error. A model keeps these names, so that its tables need no option */
   const char *const *classes; /* the classes of a trained network, in their order; other labels are an error */
   size_t class_count;
-  bool others; /* for comparing with a model: labels that are not in `classes` are allowed, and get the numbers after the
-                  classes */
+  bool others; /* for comparing with a model: labels that are not in `classes` get the numbers after the classes */
   const gconv_column_notes *like; /* for a table: the notes of a model. Columns are matched by name, if both have names;
                                      missing numbers become the means of the model. NULL: there is no model */
   int32_t window, hop;            /* for a signal: samples of a window, and from one to the next */
@@ -293,11 +290,9 @@ typedef struct gconv_training_options {
                         never */
   double stop_error; /* ends training once the loss of an epoch is at most this; 0: never */
   uint64_t seed;     /* seed of the order of cases */
-  uint64_t memory; /* bytes of the host's memory that the values of a step may take, if the step can be split into parts; 0:
-                      2^28 */
+  uint64_t memory;   /* bytes of the host's memory for the values of a step, if the step can be split; 0: 2^28 */
   const char *algorithm; /* "exact": the same bytes on every device; NULL or "auto": the fastest */
-  bool normalize;  /* the mean and the standard deviation of each channel of the data replace those by which the network
-                      normalises inputs */
+  bool normalize;        /* the means and deviations of the data's channels replace those of the network */
   gconv_math math; /* the precision to which products may be rounded, on GPUs that are faster with it; not with "exact" */
   const gconv_class_weight *weights; /* weights of classes; classes that are not named have 1 */
   size_t weight_count;
@@ -318,11 +313,11 @@ typedef struct gconv_epoch {
   double accuracy; /* for classes, the share of cases whose largest output is the right one, from 0 to 1; else NAN */
   double validation_loss, validation_accuracy; /* after the epoch; NAN without validation */
   bool best;                                   /* its weights are the best so far; gconv_trainer_network() yields the best */
-  bool interrupted;   /* by options.stop: the epoch is not complete, and goes on with the next call */
-  const char *ended;  /* a sentence: why training has ended; NULL: it has not. Static storage */
-  bool diverged;      /* training ended because the loss or a weight is no longer finite */
-  const char *chosen; /* a text: the algorithm, and why it was chosen; how the work of a step is shared among threads. Valid
-                         as long as the trainer */
+  bool interrupted;  /* by options.stop: the epoch is not complete, and goes on with the next call */
+  const char *ended; /* a sentence: why training has ended; NULL: it has not. Static storage */
+  bool diverged;     /* training ended because the loss or a weight is no longer finite */
+  const char
+      *chosen; /* a text: the algorithm, and why it was chosen; how threads share a step. Valid as long as the trainer */
   uint64_t reserved[4];
 } gconv_epoch;
 
@@ -379,10 +374,10 @@ typedef struct gconv_fit_result {
   double bias;           /* in units where 1 is white; 0 if no bias was asked for */
   gconv_fit_quality fitted, held; /* quality on the samples that the filter was fitted to; on those that were held out */
   double condition; /* condition of the normal equations, with the ridge: the largest eigenvalue over the smallest */
-  double white; /* residuals are multiplied by this to become levels of `after`: 255 or 65535; 1 for floats, and if images
-                   have several types */
-  double correlation; /* correlation of the residuals of neighbouring pixels, in the middle of some images: 0 for noise. NAN
-                         if the middle is too small */
+  double
+      white; /* residuals are multiplied by this to become levels of `after`: 255 or 65535; 1 for floats and mixed types */
+  double correlation; /* correlation of the residuals of neighbouring pixels, in the middle of images: 0 for noise; NAN: too
+                         small */
   bool nonlinear;     /* no filter of this size explains the images: r2 is below 0.95, and `correlation` above
                          0.3, so that the residuals are no noise */
   bool shifted;       /* `after` looks shifted: ... */

@@ -106,8 +106,7 @@ gconv_status gconv_bank_draw(const gconv_bank *bank, const gconv_bank_sheet *she
 
 /* ---- Layers: batched multi-channel convolution ------------------------------------------------------------------------ */
 
-/* The functions of v = sum + bias: a row for each activation that depends on one sample, with its name in files and texts.
- * Softmax depends on several samples. */
+/* The functions of v = sum + bias: a row for each activation of one sample, with its name. Softmax is one of several. */
 #define GCONV_EACH_ACTIVATION(ROW)                                                                                          \
   ROW(none, GCONV_ACTIVATION_NONE)                                                                                          \
   ROW(relu, GCONV_ACTIVATION_RELU)       /* max(v, 0) */                                                                    \
@@ -149,8 +148,7 @@ typedef enum gconv_layer_padding {
   GCONV_LAYER_VALID,      /* only where the filter lies inside: floor((H - E) / stride) + 1 */
   GCONV_LAYER_FULL,       /* wherever it touches the image: floor((H + E - 2) / stride) + 1 */
   GCONV_LAYER_EXPLICIT,   /* floor((H + top + bottom - E) / stride) + 1 */
-  GCONV_LAYER_SAME_UPPER, /* ceil(H / stride), with as few zeros as possible; an odd one is below and right (ONNX,
-                             TensorFlow) */
+  GCONV_LAYER_SAME_UPPER, /* ceil(H / stride), with few zeros; an odd one is below and right (ONNX, TensorFlow) */
   GCONV_LAYER_SAME_LOWER  /* the same, but an odd one is above and left */
 } gconv_layer_padding;
 
@@ -178,11 +176,9 @@ typedef struct gconv_layer {
   float slope;           /* for leaky; for sigmoid, where 0 means 1 */
   const char *algorithm; /* NULL: as the options say */
   gconv_border border;   /* the values outside the layer's input, like padding_mode of PyTorch; by default zeros */
-  double border_value;   /* for GCONV_BORDER_CONSTANT: a value in units of the layer's input; the input of the first layer is
-                            normalised */
+  double border_value; /* for GCONV_BORDER_CONSTANT: in units of the layer's input; that of the first layer is normalised */
   int32_t window_y, window_x; /* rows and columns of the windows of pools; N of shuffle */
-  int32_t from; /* for concat and add: the earlier output. 0: the input of the network, as its first layer sees it; i: the
-                   output of layers[i - 1] */
+  int32_t from; /* for concat and add: the earlier output. 0: the input of the first layer; i: the output of layers[i - 1] */
   uint64_t reserved[4];
 } gconv_layer;
 
@@ -208,7 +204,6 @@ typedef struct gconv_tone {
   const gconv_format_info *format; /* ... this format holds it; NULL: any. Else `type` counts */
 } gconv_tone;
 
-/* All may be 0. */
 /* The order of the three colours that a network takes and makes. */
 typedef enum gconv_colour_order {
   GCONV_ORDER_DEFAULT, /* of a network of a file: as the file says; else red first */
@@ -216,6 +211,7 @@ typedef enum gconv_colour_order {
   GCONV_ORDER_BGR
 } gconv_colour_order;
 
+/* All may be 0. */
 typedef struct gconv_network_options {
   bool gray; /* images of colours are made grey first, as gconv_options.gray does */
 
@@ -229,8 +225,8 @@ typedef struct gconv_network_options {
    * input: their colours are those of the input, resized by cubic interpolation. */
   bool luma;
   /* The value of white for the network: 1, or 255 for a network that was trained with levels. Inputs are scaled to these
-   * units before the mean is subtracted, and results that are images like the input are divided by `white`. 0: as the file
-   * of the network says; else 1. */
+   * units before the mean is subtracted, and results that are images like the input are divided by `white`. 0: the file's
+   * value, else 1. */
   float white;
 
   /* The first layer sees x = (v * options.white / L - mean) / std, each operation rounded to float32; v is a sample, and L
@@ -242,8 +238,7 @@ typedef struct gconv_network_options {
   gconv_math math;        /* the type to which algorithms may round products, on devices where that is faster */
   const char *algorithm;  /* algorithm for the layers that name none; NULL or "auto": the cheapest for each */
   const char *without;    /* names, separated by commas, of algorithms that auto must not choose; NULL: none */
-  size_t workspace_bytes; /* limit on the memory that an algorithm takes; a batch that needs more is split. 0: the default,
-                             256 MiB */
+  size_t workspace_bytes; /* limit on an algorithm's memory; a batch that needs more is split. 0: 256 MiB */
   bool any_batch;         /* auto must choose the same algorithm for any N: callers may group images in any number */
 
   /* How the K outputs of the last layer are combined. Sum, max and magnitude yield one output, or one per channel if a bank

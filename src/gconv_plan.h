@@ -29,8 +29,7 @@ typedef struct gconv_device_info {
 int gconv_threads_allowed(int wanted);
 
 /* Opens "cpu", "cuda", "cuda:N" or "auto": a GPU if one is usable, else the CPU. `threads` limits the threads of the CPU and
- * of the work on the host, and is itself limited by gconv_threads_allowed(); 0: one per processor. GCONV_UNSUPPORTED says
- * why a device cannot be used. */
+ * of the work on the host, and is limited by gconv_threads_allowed(); 0: one per processor. GCONV_UNSUPPORTED says why. */
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
 
 /* Call it after all plans of the device are freed. NULL is allowed.
@@ -82,8 +81,8 @@ typedef struct gconv_algorithm_info {
 const gconv_algorithm_info *gconv_algorithm_at(size_t index);
 
 /* The reason why algorithm number `index` cannot be used on this machine for any problem, such as "libcudnn.so.9 was not
- * found"; NULL if it can, and past the end. Loads the library that the algorithm calls, which may take a moment.
- * Thread-safe; static storage. */
+ * found"; NULL if it can, and past the end. Loads the algorithm's library, which may take a moment. Thread-safe; static
+ * storage. */
 const char *gconv_algorithm_obstacle(size_t index);
 
 /* The same as gconv_algorithm_at() and gconv_algorithm_obstacle(), for the algorithms for layers of networks. */
@@ -153,8 +152,8 @@ gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, co
 /* NULL is allowed. */
 void gconv_plan_free(gconv_plan *plan);
 
-/* How many images an execution yields. Filters: 1, or with GCONV_COMBINE_NONE one per filter. A network: as its
- * gconv_presentation says. */
+/* How many images an execution yields. Filters: 1, or one per filter with GCONV_COMBINE_NONE. Networks:
+ * gconv_presentation. */
 size_t gconv_plan_outputs(const gconv_plan *plan);
 
 /* The shape and type of output number `output`, without pixels and metadata; NULL past the end. Valid as long as the plan.

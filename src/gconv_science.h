@@ -58,8 +58,7 @@ typedef struct gconv_stats_options {
 } gconv_stats_options;
 
 /* Finds the statistics of an image: a file, which is read by rows, or pixels in memory. A file of floats is held in memory
- * as a whole, for percentiles. GCONV_UNSUPPORTED for more than GCONV_STATS_CHANNELS channels. options may be NULL. On
- * failure, *stats is as it was. */
+ * as a whole, for percentiles. GCONV_UNSUPPORTED for more than GCONV_STATS_CHANNELS channels. options may be NULL. */
 gconv_status gconv_image_stats(const gconv_compared *image, const gconv_stats_options *options, gconv_stats *stats);
 
 /* Does the same for many files, one file per thread. report() is called for each file in the order of the paths, with its
@@ -173,8 +172,8 @@ typedef struct gconv_deconvolved {
  *
  * device: the CPU, or a GPU, whose memory must hold a whole frame or volume; their results agree to about 1e-5 of the
  * largest sample. *result must be empty. `told` gets what was done; it may be NULL. GCONV_BAD_ARGUMENT for a PSF without
- * positive taps, or an image without samples that count; GCONV_UNSUPPORTED for rows too long for a GPU (some 14,000
- * samples); GCONV_NO_MEMORY. */
+ * positive taps, or an image without samples that count; GCONV_UNSUPPORTED for rows of some 14,000 samples on a GPU;
+ * GCONV_NO_MEMORY. */
 gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, const gconv_filter *psf,
                               const gconv_deconvolve_options *options, gconv_image *result, gconv_deconvolved *told);
 

@@ -62,7 +62,7 @@ file(GLOB_RECURSE libraries ${CPACK_TEMPORARY_DIRECTORY}/library/*.so.*)
 list(TRANSFORM libraries PREPEND -e)
 run(dpkg-gensymbols -q -v${CPACK_PACKAGE_VERSION} -p${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${libraries} -O${symbols})
 
-foreach(script IN LISTS CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA) # Python modules are compiled to bytecode on the user's machine
+foreach(script IN LISTS CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA) # modules are compiled to bytecode when they are installed
   set(verb compile)
   if(script MATCHES "prerm$")
     set(verb clean)

@@ -135,8 +135,7 @@ static gconv_status complain_of_number(const gconv_csv *c, size_t index, const c
       name_column(c, index, name), shown, f->begin, column);
 }
 
-/* Reads column j of a model: a number, or 1 if its field has the column's word, else 0. Columns of the same field are
- * adjacent. */
+/* Reads column j of a model: a number, or 1 if its field has the column's word, else 0. Columns of a field are adjacent. */
 static gconv_status read_column(gconv_csv *c, size_t j, bool *known) {
   const gconv_column_notes *like = c->table->options->like;
   const size_t index = c->order[j];

@@ -12,8 +12,7 @@ typedef struct gconv_entry {
 } gconv_entry;
 
 typedef struct gconv_dataset_type {
-  /* Reads cases for gconv_dataset_read(), which has checked that there is at least one case, and all are below info.cases.
-   * Gaps stay NaN. Thread-safe. */
+  /* Reads cases for gconv_dataset_read(): at least one, all below info.cases. Gaps stay NaN. Thread-safe. */
   gconv_status (*read)(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count, float *inputs,
                        float *targets);
   /* Gets the entries of a case's input, in ascending order of columns, and its target (unless `target` is NULL). The data
@@ -33,12 +32,12 @@ typedef struct gconv_dataset_type {
 
 struct gconv_dataset {
   const gconv_dataset_type *type;
-  gconv_dataset_info info; /* complete once the data set is open. gconv_dataset_free() frees the notes; type->free() frees
-                              all else that it points to */
-  bool varies;             /* the numbers of a case depend on the epoch */
-  bool gaps;               /* type->read() yields NaN for numbers that are missing */
-  bool noted;              /* info.notes were copied from a model */
-  float *fills;            /* owned: the numbers that replace gaps, one for each column; NULL: no gaps */
+  gconv_dataset_info
+      info; /* complete once the data set is open. gconv_dataset_free() frees its notes, type->free() its other pointers */
+  bool varies;  /* the numbers of a case depend on the epoch */
+  bool gaps;    /* type->read() yields NaN for numbers that are missing */
+  bool noted;   /* info.notes were copied from a model */
+  float *fills; /* owned: the numbers that replace gaps, one for each column; NULL: no gaps */
 };
 
 /* Frees *dataset, for GCONV_ENDED_BY(). */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Data sets of pixels: a case is the features of a pixel to which a mask gives a class. Features are computed when the set
- * is opened. */
+/* Data sets of pixels: a case is the features of a pixel with a class in a mask. Opening computes all features. */
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "data/dataset.h"

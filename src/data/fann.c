@@ -13,8 +13,7 @@ static bool is_count(double number) {
  * known. Then it is taken for FANN's if lines of inputs and of outputs alternate, or if lines differ in length, unlike a
  * table's. */
 static bool recognise(const uint8_t *bytes, size_t size) {
-  /* SHOWN: how many bytes are known. MOST: if the first line of inputs is longer than that, there must be more inputs than
-   * this. */
+  /* SHOWN: how many bytes are known. MOST: if the first line of inputs is longer, there must be more inputs than this. */
   enum { SHOWN = 4096, MOST = 256 };
   double head[3], unused;
   const size_t first = gconv_first_numbers(bytes, size, 0, head, 3);

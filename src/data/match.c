@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Returns a list "a, b, c ..." of the names that are not passed over, for free(); NULL: no memory. *shown: how many names
- * these are. */
+/* Returns "a, b, c ...", a list of the names that are not passed over, for free(); NULL: no memory. *shown: their number. */
 static char *list_names(char *const *names, size_t count, const bool *passed_over, size_t *shown) {
   enum { MOST_SHOWN = 20 };
   char *text = NULL;

@@ -55,8 +55,7 @@ static const char *find_other(char *const *sorted, size_t count, const char *nam
   return before || after ? own : NULL;
 }
 
-/* Refuses ambiguous names: "a=b=c" could be the word b=c of a column a, or the word c of a column a=b. Then match.c would
- * find several fields. */
+/* Refuses ambiguous names: "a=b=c" could be the word b=c of a column a, or c of a column a=b (match.c). */
 static gconv_status check_names(const gconv_table *table) {
   GCONV_FREED char **sorted = calloc(table->name_count + 1, sizeof *sorted);
   GCONV_NEED_MEMORY(sorted, "%s: no memory for the names of columns", table->path);

@@ -179,8 +179,7 @@ typedef struct gconv_names {
  * SIZE_MAX; it changes if the model has that field as an input. GCONV_BAD_FILE lists both sides. */
 gconv_status gconv_table_match(const gconv_table *table, const gconv_names *header, size_t *label, size_t **order);
 
-/* If a model's column is a word of field `field`, returns the word: "Ulm" for column "town=Ulm" and field "town". Else
- * returns NULL. */
+/* If a model's column is a word of field `field`, returns the word: "Ulm" for "town=Ulm" and "town". Else returns NULL. */
 const char *gconv_names_word(const char *column, const char *field);
 
 /* True if all columns are inputs; else one column has the labels. */

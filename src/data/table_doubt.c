@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* Counts cases by class. *first: the number of cases of the first row's class; *others_recur: each other class has at least
- * two. */
+/* Counts cases by class. *first: the number of the first row's class; *others_recur: each other class has at least two. */
 static gconv_status count_first(const gconv_table *table, size_t *first, bool *others_recur) {
   const float *targets = (const float *)(const void *)table->targets.bytes;
   GCONV_FREED size_t *counts = calloc(table->labels.count, sizeof *counts);

@@ -39,8 +39,7 @@ typedef struct pair {
   double held;
   size_t planes, step; /* step: distance of samples of the same channel */
   int32_t colours;     /* channels of a plane that count */
-  double *of_level[2]; /* owned: for each side, a table that converts levels to numbers where 1 is white; NULL: samples are
-                          floats */
+  double *of_level[2]; /* owned: for each side, a table that converts levels to numbers where 1 is white; NULL: floats */
   gconv_fit_patch *patch;
   size_t patch_plane;
   int32_t patch_channel, patch_y, patch_x; /* the place of the patch among the targets */

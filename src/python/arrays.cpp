@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads arrays of callers (which array library, and the layout in memory), and makes arrays for results. NumPy arrays are
- * read by the buffer protocol, which takes a tenth of a microsecond, arrays of PyTorch and CuPy by DLPack
- * (gconv._arrays). */
+ * read by the buffer protocol, which takes 0.1 microseconds, arrays of PyTorch and CuPy by DLPack (gconv._arrays). */
 #include "core.hpp"
 
 #include <cstring>
@@ -47,8 +46,7 @@ Samples::~Samples() {
     PyBuffer_Release(&buffer);
 }
 
-/* Array libraries are recognised by the names of types: importing a library that the caller does not use would take a
- * second. */
+/* Array libraries are recognised by the names of types: importing an unused library would take a second. */
 static PyTypeObject *numpy_array() {
   static PyTypeObject *type = (PyTypeObject *)nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
   return type;
@@ -161,8 +159,7 @@ static bool see_dlpack(nb::handle array, const char *what, bool writable, Sample
       capsule = array.attr("__dlpack__")(nb::arg("stream") = -1);
     else
       capsule = array.attr("__dlpack__")();
-  } catch (nb::python_error &error) { /* DLPack lacks the type, or the tensor has gradients, or is on another GPU:
-                                         gconv._arrays handles these */
+  } catch (nb::python_error &error) { /* an unknown type, gradients, or another GPU: gconv._arrays decides */
     capsule = type == nb::device::cuda::value
                   ? nb::object(nb::module_::import_("gconv._arrays").attr("export_from_other_gpu")(array))
                   : nb::object(nb::none());

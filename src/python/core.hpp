@@ -55,8 +55,7 @@ private:
   PyObject *raised_ = nullptr;
   const char *told_ = nullptr; /* the work that was last reported to the watcher */
 };
-/* Calls the watcher of this thread, if there is one. If the watcher raises or returns False, sets an exception and returns
- * false. The caller holds the GIL. */
+/* Calls this thread's watcher, if any. If it raises or returns False, sets an exception and returns false. Needs the GIL. */
 bool tell_watcher(const char *what, double done);
 /* As long as the object lives, the watcher of this thread gets the progress of calls scaled to begin .. begin + length: the
  * calls are a part of a longer work, which is 0 .. 1. */
@@ -209,16 +208,15 @@ struct Samples {
   nb::ndarray<nb::ro> held; /* keeps the array alive, with DLPack */
 };
 
-/* Reads an array of NumPy, PyTorch or CuPy. Returns false for other objects. Raises if neither gconv nor a conversion in
- * gconv._arrays can take the array. */
+/* Reads an array of NumPy, PyTorch or CuPy. Returns false for other objects. Raises if gconv._arrays cannot convert it
+ * either. */
 bool see(nb::handle array, const char *what, bool writable, Samples *samples);
 
 /* Describes the array as an image of the library. Returns false if the library does not take its strides, order of axes or
  * type: then it must be copied first. `header`: the layout that an output must have; NULL: any. */
 bool lay_out(const Samples &samples, const Axes &axes, const gconv_image *header, gconv_array *array, gconv_image *image);
 
-/* Returns an array in host memory, H x W or H x W x C, as an image; `samples` keeps the array alive. Raises for other
- * arrays. */
+/* Returns an array in host memory, H x W or H x W x C, as an image; `samples` keeps it alive. Raises for other arrays. */
 gconv_image image_of(nb::handle array, const char *what, Samples *samples);
 
 /* Returns `axes` for a result like `header`: C is added if the result has channels and the input has no such axis. */

@@ -23,8 +23,7 @@ static nb::dict describe(const gconv_image &image) {
                  bytes_of(image.xmp, image.xmp_bytes), "jpeg_quality", image.jpeg_quality);
 }
 
-/* Makes a NumPy array that shows an image's pixels; `owner` frees the image. The array has an axis N or C only if that is
- * longer than 1. */
+/* Makes a NumPy array that shows an image's pixels; `owner` frees the image. Axes N and C of length 1 are left out. */
 static nb::object show(const gconv_image &image, nb::capsule owner, std::string *axes) {
   const int64_t size = (int64_t)gconv_type_bytes(image.type), planes = image.planar ? image.channels : 1;
   const int64_t row = (int64_t)image.row_bytes / size, plane = (int64_t)image.plane_bytes / size;

@@ -171,8 +171,7 @@ static nb::dict summary_of(const Job &job) {
                  summary.wall_ms);
 }
 
-/* `model`: None, or a network or a support vector machine, which is applied in place of filters; `filters` then only has the
- * names for {filter}. */
+/* `model`: None, or a network or a support vector machine in place of filters; then `filters` has names for {filter}. */
 static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::handle model, const nb::dict &options,
                         nb::handle output, const nb::dict &given, nb::object progress) {
   Job job;

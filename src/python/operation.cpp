@@ -12,8 +12,7 @@ namespace gconv_python {
 static const double LONE_MS = 0.15;
 enum { KEPT_SHAPES = 8, KEPT_PLANS = 64 }; /* the most shapes of an operation; the most idle plans of a shape */
 
-/* The bytes of a strip's input, and the fewest rows of a strip: so the results of the stages stay in the L2 and L3
- * caches. */
+/* The bytes of a strip's input, and the fewest rows of a strip: results of stages stay in the L2 and L3 caches. */
 enum { STRIP_BYTES = 2 << 20, LEAST_STRIP = 32 };
 
 /* ---- Plans ---- */
@@ -129,8 +128,7 @@ struct Outputs {
   std::vector<gconv_image> images;
 };
 
-/* Uses the caller's array `out` as output number `i`. Returns false if the output must be computed in other memory, and
- * copied. */
+/* Uses the caller's array `out` as output number `i`. Returns false if the output must be made elsewhere, and copied. */
 static bool take_output(nb::handle out, const gconv_image &header, const Axes &axes, const Samples &in, size_t i,
                         Outputs *outputs) {
   Samples &samples = outputs->samples[i];

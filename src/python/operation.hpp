@@ -37,8 +37,7 @@ public:
   nb::object strips(nb::handle shape, bool planar);
   /* Makes output rows `first` to `end` - 1 of such an image. `window` has the input rows that they need, from `row` on. */
   nb::object run_rows(nb::handle window, nb::handle axes, nb::handle shape, bool planar, int row, int first, int end);
-  /* Returns how many axes an output of a model has for float32 images N x C x H x W of this shape; 4 if that is not
-   * known. */
+  /* Returns how many axes an output of a model has for float32 images N x C x H x W of this shape; 4: unknown. */
   int output_axes(nb::handle shape, const std::string &output);
   /* Frees all plans that are idle. */
   void clear();

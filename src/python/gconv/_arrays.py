@@ -53,8 +53,7 @@ def stream(library, device):
 
 def export_from_other_gpu(array):
     """Returns the DLPack capsule of an array that lies on another GPU than the current one: PyTorch exports an array only
-    while its GPU is the current one. Returns None if the array lies on the current GPU, so that the export failed for
-    another reason."""
+    while its GPU is the current one. Returns None if it lies on the current GPU: then there is another reason."""
     library = library_of(array)
     if library == "torch":
         cuda = sys.modules["torch"].cuda
@@ -101,8 +100,8 @@ def like(array, result):
 
 
 def floats(array, what):
-    """Returns any array as a C-contiguous NumPy array of float32; without a copy if it is one already. Raises ArgumentError
-    for anything but real numbers."""
+    """Returns any array as a C-contiguous NumPy array of float32; without a copy if it is one. Raises ArgumentError if they
+    are not real."""
     try:
         found = host(array)
     except ValueError as error:
@@ -113,8 +112,7 @@ def floats(array, what):
 
 
 def finite_rows(array):
-    """Returns an array rows x columns as floats() does. Raises ArgumentError for other shapes, and for NaN and infinities,
-    which have no class."""
+    """Returns an array rows x columns as floats() does. Raises ArgumentError for other shapes, NaN and infinities."""
     with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, and are refused below
         rows = floats(array, "rows x columns")
     if rows.ndim != 2 or rows.size == 0:
@@ -128,8 +126,7 @@ def finite_rows(array):
 
 
 def _adopt(image):
-    """Returns an array of NumPy, PyTorch or CuPy that shares the memory of `image`, and a function that converts a result
-    to the library of `image`."""
+    """Returns an array of NumPy, PyTorch or CuPy with the memory of `image`, and a function that converts results back."""
     library = library_of(image)
     refuse_masked(image)
     if library == "torch" and image.requires_grad:
@@ -169,8 +166,7 @@ def convert(image, name):
 
 
 def _to_taken(image):
-    """Returns the array in a type that gconv takes, and the type to which results are converted back; None: no
-    conversion."""
+    """Returns the array in a type that gconv takes, and the type to which results are converted back, or None."""
     name = type_name(image)
     if name in _TAKEN:
         return image, None
@@ -183,8 +179,7 @@ def _to_taken(image):
 
 
 def to_float(image):
-    """Returns the array as float32, for layers, and a function (result, out) that converts results back; None: not
-    needed."""
+    """Returns the array as float32, for layers, and a function (result, out) that converts results back, or None."""
     if not hasattr(image, "dtype") or type_name(image) == "float32":
         return image, None
     image, restore = _adopt(image)

@@ -174,13 +174,11 @@ def filter(image: Array, kernel: Kernel, *, border: Border | None = None, border
            alpha: Alpha | None = None, gray: bool = False, linear: bool = False, mix: object | None = None,
            device: str | None = None, algorithm: str = "auto", out: Any = None, nan: Nan = "keep", weights: Any = None,
            preserve_nan: bool = False, nodata: float | None = None, least_weight: float | None = None) -> Any:
-    """Filters an image. By default, this is correlation, with zeros outside the image, and the result has the size of the
-    image.
+    """Filters an image: by default by correlation, with zeros outside the image, and results of the same size.
 
     image: an array of NumPy, PyTorch or CuPy (or anything that NumPy converts), of 2 to 4 dimensions. uint8, uint16 and
         float32 are filtered directly. Other integers, bool, float16 and float64 are converted to float32, and the result
-        back (except for bool): integers are rounded to nearest even and saturated. Arrays whose rows are not contiguous are
-        copied.
+        back (except for bool): integers are rounded to nearest even and saturated. Rows with gaps are copied.
     kernel: a plane of numbers, R x S; a text as for `gconv -f` ("gaussian:sigma=2", "sobel", a file); a Filter; or a list
         of these. "std:size=5", "variance:size=5" and "contrast:size=31" are statistics of the samples in a window, on the
         CPU; by default, they leave out samples outside the image.
@@ -275,8 +273,7 @@ class Plan:
 
     shape, dtype, axes: those of the images. kernel and the other options are those of filter(), and result= is its dtype=.
     On the CPU, calls from several threads run in parallel. On a GPU, calls of one plan must not overlap: use it in one
-    stream at a time. After its first call, a plan may be captured into a CUDA graph, and must then live as long as the
-    graph.
+    stream at a time. After its first call, it may be captured into a CUDA graph, which it must outlive.
     """
 
     def __init__(self, kernel: Kernel, shape: Sequence[int], dtype: Any = "uint8", *, axes: str | None = None,

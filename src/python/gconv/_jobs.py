@@ -35,7 +35,7 @@ class Report:
     failed: int
     errors: list[str]
     elapsed_ms: float  #: since the run began
-    details: dict[str, Any]  #: of an executed input: pixels, device, algorithm, total_ms, decode_ms, kernel_ms, encode_ms, max_error
+    details: dict[str, Any]  #: of executed inputs: pixels, device, algorithm, total_ms, decode_ms, kernel_ms, encode_ms, max_error
 
     def _repr_html_(self):
         return bars({name: value for name, value in self.details.items() if name.endswith("_ms")})
@@ -78,8 +78,7 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
         strip: bool = False, compression: str = "none", preserve_times: bool = False, exclude: Paths = (),
         present: str | None = None, progress: Callable[[Report], Any] | None = None, errors: str = "raise",
         **options: Any) -> Summary:
-    """Filters files and writes the results in parallel, within a limit of memory. Each result is written whole or not at
-    all.
+    """Filters files and writes the results, in parallel, within a limit of memory, each whole or not at all.
 
     inputs: a path, or several: files, folders, patterns such as "*.png". recursive: also search folders in folders.
     exclude: a pattern, or several, of files to leave out of folders and patterns: names, "*_old*", or, with a slash, paths

@@ -109,12 +109,10 @@ def conv2d(x: Array, weight: Any, bias: Any = None, stride: Pair = 1, padding: s
     activation: "none", "relu", "leaky" (slope), "sigmoid" (slope), "tanh" or "softmax" (over the filters).
     border: the values of the padding, as for filter(): "zero", "constant" (border_value), "replicate", "symmetric",
         "reflect101" (padding_mode "reflect" of PyTorch) or "wrap" ("circular").
-    flip: turn each filter by 180 degrees. math: the type to which products may be rounded on a GPU: "fp32", "tf32", "fp16",
-    "bf16".
+    flip: turn each filter by 180 degrees. math: how products may be rounded on a GPU: "fp32", "tf32", "fp16", "bf16".
     device, algorithm, out: as for filter().
 
-    Returns N x K x P x Q, or K x P x Q, an array of the library of `x`, on its device. Gradients: gconv.torch.conv2d has
-    them.
+    Returns N x K x P x Q, or K x P x Q, an array of the library of `x`, on its device. No gradients (gconv.torch.conv2d).
     Layers are cached. Weights are compared by their bits, PyTorch tensors by their count of changes. Raises ArgumentError
     if shapes do not fit.
     """

@@ -152,8 +152,7 @@ def _labels(targets):
 
 
 def _rows_in_memory(inputs, targets, options):
-    """Returns cases of rows x columns for the extension, and the number of different names of classes, or None if targets
-    are numbers."""
+    """Returns cases of rows x columns for the extension, and the number of different names of classes, or None."""
     with np.errstate(over="ignore"):  # too large numbers become infinite, and the data set refuses them
         rows = floats(inputs, "rows x columns")
     names, exact = names_of(inputs), host(inputs).dtype
@@ -303,7 +302,7 @@ class SVM(Model):
 
         kernel: "rbf", "linear", "polynomial" or "sigmoid". cost (0: 1), gamma (0: 1 / columns), degree (0: 3), coef0, tube
             (None: 0.1), tolerance (0: 0.001), shrinking, cache (bytes; 0: 200 MB): as LIBSVM has them. weights: the cost of
-            classes, {"name": 2.0}; others have 1. case_weights: a number above 0 for each case, by which its cost is multiplied.
+            classes, {"name": 2.0}; others have 1. case_weights: a number above 0 for each case, which multiplies its cost.
         scaling: that of columns, "none", "symmetric" (-1 to 1), "unit" (0 to 1) or "standard" (mean 0, deviation 1); None:
             "none", but "standard" for pixels. regression: targets are numbers.
         Further options of data sets are those of gconv.train(); for pixels, most_cases is 10,000 by default."""
@@ -360,8 +359,7 @@ class SVM(Model):
         return self._predict(rows, device)[1]
 
     def probabilities(self, rows: Any, *, device: str = "cpu") -> NDArray[np.float64]:
-        """Returns the probabilities, rows x classes. Raises UnsupportedError for a model that was trained without
-        probabilities=True."""
+        """Returns the probabilities, rows x classes. Raises UnsupportedError if the model has none."""
         found = self._predict(rows, device)[2]
         if found is None:
             raise UnsupportedError("the model yields no probabilities: train it with probabilities=True")

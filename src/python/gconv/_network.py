@@ -45,8 +45,7 @@ class Model:
     _file = ""  #: a file name for a model of this kind
 
     def save(self, path: Path) -> None:
-        """Writes the model to a file, whole or not at all. Weights of networks keep their bits; an SVM becomes text that
-        LIBSVM reads, too."""
+        """Writes the model to a file, whole or not at all. Weights of networks keep their bits; SVMs are LIBSVM's text."""
         self._model.save(os.fspath(path))
 
     def __reduce__(self):  # for copies and pickles
@@ -206,8 +205,7 @@ class Network(Model):
 
     @classmethod
     def of(cls, weights: Any, layers: str = "none") -> Network:
-        """Makes a network of convolutions with these weights. Outputs have the size of inputs, unless `layers` says
-        otherwise.
+        """Makes a network of convolutions with these weights. By default, outputs have the size of inputs.
 
         weights: K x C x R x S numbers, a bank; or a list with a tuple (weights, biases or None) for each layer.
         layers: what follows each layer, as for load().

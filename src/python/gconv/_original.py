@@ -15,8 +15,7 @@ class NotOurs(Exception):
 
 
 def or_original(module, *errors):
-    """Returns a decorator. A call that raises NotOurs, or one of the errors, is passed to the function of the original
-    library."""
+    """Returns a decorator. A call that raises NotOurs, or one of the errors, is passed to the original library."""
     def decorate(function):
         @functools.wraps(function)
         def call(*arguments, **options):

@@ -53,8 +53,8 @@ def are_finite(values):
 # ---- One pass: a plan of gconv.filter() ----
 
 def _as_integers(weights):
-    """Returns (integers, divisor) such that integers / divisor are the weights, or None. For a mean, these are ones and
-    their number."""
+    """Returns (integers, divisor) such that integers / divisor are the weights, or None. For a mean: ones and their
+    number."""
     whole = np.rint(weights)
     if (whole == weights).all():
         return whole, 1.0
@@ -149,8 +149,7 @@ def _run(values, passes, shape, axes, output=None):
 # ---- Arrays as images ----
 
 def _image_of(shape):
-    """Returns (N, H, W, C) of an array: the last axis is channels if it has at most 4; N is the product of all axes before
-    H."""
+    """Returns (N, H, W, C) of an array: the last axis is channels if it has at most 4; N is all axes before H."""
     sides = (1, 1, *shape) if len(shape) > 1 and shape[-1] <= _CHANNELS else (1, 1, *shape, 1)
     return math.prod(sides[:-3]), *sides[-3:]
 
@@ -237,7 +236,7 @@ def _steps(lines, shape, dtype, kind, cval, finite):
     steps = []
     for line in lines:
         letter = letter_of(line.axis, shape)
-        mixes = finite and (cval == 0 or line.mode != "constant")  # a matrix would add up weights on one sample, and knows no cval
+        mixes = finite and (cval == 0 or line.mode != "constant")  # a matrix adds up weights of a sample, and has no cval
         steps.append({"N" if letter == "C" and not mixes else letter: line})
     if not are_exact(dtype, lines, kind, cval):
         return steps
@@ -272,8 +271,7 @@ def _pass_of(step, shape, dtype, kind, cval):
 
 @functools.lru_cache(256)
 def _plan(shape, dtype, lines, kind, cval, finite):
-    """Returns what correlate_lines() runs for arrays of this shape and type: tuples (passes that run as a chain, (shape,
-    axes))."""
+    """Returns what correlate_lines() runs for arrays of this shape and type: tuples (a chain of passes, (shape, axes))."""
     runs = []
     for step in _steps(lines, shape, dtype, kind, cval, finite):
         one, view = _pass_of(step, shape, dtype, kind, cval)

@@ -38,8 +38,7 @@ def depends_on_samples():
 
 
 def _known(value, is_taps):
-    """Returns the key of an argument: its type and value, or the numbers of taps. Raises TypeError for mutable types, such
-    as lists."""
+    """Returns the key of an argument: its type and value, or the numbers of taps. Raises TypeError for mutable types."""
     kind = type(value)
     if kind is tuple:
         return tuple([_known(one, False) for one in value])

@@ -214,8 +214,7 @@ def blur(src: Numbers, ksize: Pair, dst: Numbers | None = None, anchor: Sequence
 
 
 def _has_even_rows(src):
-    """Returns whether rows have an even number of samples. In odd rows, OpenCV reads the last sample under taps of 0,
-    too."""
+    """Returns whether rows have an even number of samples. Else OpenCV reads the last one under taps of 0, too."""
     return src[0].size % 2 == 0
 
 

@@ -25,8 +25,7 @@ _OF_THE_WHOLE = {"padding": "same", "stride": 1, "gray": False, "alpha": None, "
 
 
 def reach(kernel: Kernel, dilation: Pair = 1) -> tuple[int, int]:
-    """Returns how many rows and columns away from its pixel a filter (or any of several) reads: the depth for
-    map_overlap."""
+    """Returns how many rows and columns away from its pixel filters read: the depth for map_overlap."""
     down, across = pair("dilation", dilation, 1)
     ends = [(max(one.anchor[axis], one.taps.shape[axis] - 1 - one.anchor[axis])) for axis in (0, 1) for one in resolve(kernel)]
     half = len(ends) // 2
@@ -37,8 +36,8 @@ def filter(image: Any, kernel: Kernel, *, axes: str | None = None, border: Borde
            combine: str | None = None, dtype: Any = None, **options: Any) -> Any:
     """gconv.filter for a Dask array, with the same arguments. Returns a Dask array, or a tuple of them.
 
-    Raises UnsupportedError for options that need the whole array (range="minmax", weights=), and for options that give results
-    another shape than the image (padding=, stride=, gray=, combine="stack")."""
+    Raises UnsupportedError for options that need the whole array (range="minmax", weights=), and for options that change
+    the shape (padding=, stride=, gray=, combine="stack")."""
     filters = resolve(kernel)
     combine = ("magnitude" if filters.gradient else "none") if combine is None else combine
     choose("combine", combine, COMBINES)

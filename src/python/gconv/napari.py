@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Widgets for napari: filters with a live preview, classification of pixels by painting, and networks. napari.yaml lists
-them."""
+"""Widgets for napari: filters with a live preview, classification of pixels by painting, and networks (napari.yaml)."""
 from __future__ import annotations
 
 import pathlib
@@ -39,8 +38,7 @@ def _show(viewer, source, what, data, add):
                parameters={"tooltip": "as gconv filters lists them: size=9,sigma=2"})
 def preview(viewer: napari.Viewer, image: napari.layers.Image, kernel: str = "gaussian", parameters: str = "",
             border: str = "replicate") -> None:
-    """Filters a layer again after each change. Derivatives keep their signs; a kernel of two derivatives yields their
-    magnitude."""
+    """Filters a layer again after each change. Derivatives keep their signs; two of them yield their magnitude."""
     if image is None:
         return
     data, axes = _pixels(image)

@@ -323,8 +323,7 @@ _CROSS = np.array(((0, 1, 0), (1, -4, 1), (0, 1, 0)), float)
 
 
 def _sum(array, parts, kind, cval, into=None, square=False):
-    """Returns the sum of the parts, or of their squares, in the type of the result. A part is the array correlated with
-    lines."""
+    """Returns the sum of the parts, or of their squares, in the type of the result. A part is a list of lines."""
     total = None
     for lines in parts:
         part = _lines(array, lines, kind, cval, into if len(parts) == 1 else None)

@@ -271,8 +271,8 @@ class _Perceptron(_Estimator):
 class MLPClassifier(ClassifierMixin, _Perceptron):
     """A network of dense layers for classification, like sklearn.neural_network.MLPClassifier, on the CPU or a GPU.
 
-    The network itself normalises columns. weight_decay replaces alpha: it is that of AdamW, not a part of the loss.
-    early_stopping keeps the best weights."""
+    The network itself normalises columns. weight_decay replaces alpha: it is AdamW's. early_stopping keeps the best
+    weights."""
 
     def __init__(self, hidden_layer_sizes: Any = (100,), activation: str = "relu", *, solver: str = "adam",
                  batch_size: Any = "auto", learning_rate_init: float = 0.001, momentum: float = 0.9, max_iter: int = 200,
@@ -340,8 +340,7 @@ def _mask_of(mask):
 
 
 def _put(folder, images):
-    """Writes images, or links to their files, into a folder. The files' names are numbers, by which images and masks are
-    paired."""
+    """Writes images, or links to their files, into a folder. Their names are numbers, which pair images and masks."""
     os.mkdir(folder)
     for number, image in enumerate(images):
         path = os.path.join(folder, f"{number:06d}")
@@ -396,8 +395,8 @@ class PixelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Returns a map H x W for an image (an array or a path), with a number of classes_ for each pixel; for a list, a
-        list of maps."""
+        """Returns a map H x W for an image (an array or a path), of numbers of classes_ for each pixel, or a list of
+        maps."""
         check_is_fitted(self)
         maps = [self.model_.classify(image if hasattr(image, "dtype") else read(image)) for image in _list_of(X)]
         return maps if isinstance(X, (list, tuple)) else maps[0]

@@ -60,8 +60,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Pa
     """torch.nn.functional.conv2d: the same arguments, shapes and results, float32 at the accuracy of float32.
 
     input: N x C x H x W or C x H x W, float32, on a CPU or a CUDA GPU; tensors of other types go to PyTorch, with a
-    gconv.Warning the first time. PyTorch computes the gradients of input, weight and bias. torch.compile keeps it as one
-    operator.
+    gconv.Warning the first time. PyTorch computes the gradients of input, weight and bias. torch.compile keeps it whole.
     """
     tensors = (input, weight) if bias is None else (input, weight, bias)
     arguments = (input, weight, bias, stride, padding, dilation, groups)
