@@ -12,9 +12,17 @@ typedef struct origin {
   int32_t frames, height, width, channels;
 } origin;
 
+/* Returns the letters of a card before one of `stops`. No 0 ends a card. */
+static size_t length_before(const char *card, const char *stops) {
+  size_t length = 0;
+  while (length < GCONV_FITS_CARD && !strchr(stops, card[length]))
+    length++;
+  return length;
+}
+
 /* Returns whether the card has one of the keys. In a list, '#' stands for a number and all that follows it. */
 static bool has_key(const char *card, const char *const *keys) {
-  const size_t length = strcspn(card, " =");
+  const size_t length = length_before(card, " =");
   for (; *keys; keys++) {
     const size_t known = strcspn(*keys, "#");
     const bool begins = length >= known && strncmp(card, *keys, known) == 0;
@@ -64,7 +72,7 @@ gconv_status gconv_fits_add_card(gconv_fits_cards *cards, const char *card) {
 }
 
 static bool has_same_key(const gconv_fits_cards *cards, const char *card) {
-  const size_t length = card[8] == '=' ? 9 : strcspn(card, "="); /* up to 80: of HIERARCH */
+  const size_t length = card[8] == '=' ? 9 : length_before(card, "="); /* up to 80: of HIERARCH */
   bool found = false;
   for (size_t i = 0; i < cards->count && length < GCONV_FITS_CARD && !found; i++)
     found = memcmp(cards->items[i], card, length) == 0;
