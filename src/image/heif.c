@@ -27,7 +27,7 @@ GCONV_LOADS(static, load_library, GCONV_HEIF_FILE, symbols, "HEIC and AVIF need 
 
 static gconv_status load(const char *name) {
   GCONV_TRY(load_library(name));
-  heif.heif_init(NULL); /* loads the decoders; each call but the first only counts */
+  heif.heif_init(NULL); /* the first call loads the decoders; later calls only count */
   return GCONV_OK;
 }
 
