@@ -370,7 +370,7 @@ class Networks(Folder):
     def test_channels_where_they_are_not_wanted(self):
         net, one = gconv.Network("conv 4 3x3", 3), gconv.Network("conv 4 3x3", 1)
         for network, shape, fragment in ((net, (8, 9, 3), 'axes="HWC"'), (net, (2, 8, 9, 3), 'axes="NHWC"'), (one, (8, 9, 3), 'axes="HWC"')):
-            with self.assertRaisesRegex(gconv.ArgumentError, f"is taken as .*C x H x W.*{fragment}"):
+            with self.assertRaisesRegex(gconv.ArgumentError, f"is read as .*C x H x W.*{fragment}"):
                 network(np.zeros(shape, np.float32))
         x = draw_image(self.random, (3, 3, 3), np.float32)
         np.testing.assert_array_equal(net(x), net(x[None])[0])
