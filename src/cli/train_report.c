@@ -49,7 +49,7 @@ static void put_summary(FILE *out, const gconv_training_run *run) {
   if (words)
     gconv_page_row(out, "how", "%s", words);
   free(words);
-  gconv_page_row(out, "epochs", "%zu, %.3g s%s%s", run->epoch_count, run->seconds, run->ended ? "; " : "",
+  gconv_page_row(out, "epochs", "%zu, %.2f s%s%s", run->epoch_count, run->seconds, run->ended ? "; " : "",
                  run->ended ? run->ended : "");
   if (run->best.number > 0) {
     gconv_page_row(out, "best epoch", "%zu", run->best.number);
