@@ -292,8 +292,7 @@ void gconv_print_border(FILE *out, const void *field) {
 gconv_status gconv_take_windows(const gconv_given *given) {
   int32_t numbers[2] = {0, 0};
   if (gconv_parse_integers(given->value, ':', 2, 1, 1 << 24, numbers) == 0)
-    return gconv_refuse(
-        "this takes the number of samples of a window and, after a colon, from one window to the next: 200:50");
+    return gconv_refuse("this takes S or S:HOP, such as 200:50: windows of S samples, which begin every HOP samples");
   *(gconv_windows *)given->field = (gconv_windows){numbers[0], numbers[1]};
   return GCONV_OK;
 }

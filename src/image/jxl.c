@@ -83,7 +83,8 @@ static gconv_status take_info(gconv_reader *reader) {
   if (jxl.JxlDecoderGetBasicInfo(r->scanner, &info) != JXL_DEC_SUCCESS)
     return damaged(reader, JXL_DEC_ERROR);
   if (info.xsize < 1 || info.ysize < 1 || info.xsize > INT32_MAX / 16 || info.ysize > INT32_MAX / 16)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: has %u x %u pixels", reader->source->name, info.xsize, info.ysize);
+    return gconv_fail(GCONV_TOO_LARGE, "%s: has %u x %u pixels; the limit is %d on a side", reader->source->name, info.xsize,
+                      info.ysize, INT32_MAX / 16);
   for (uint32_t i = 0; i < info.num_extra_channels; i++)
     if (jxl.JxlDecoderGetExtraChannelInfo(r->scanner, i, &extra) == JXL_DEC_SUCCESS && extra.type == JXL_CHANNEL_BLACK)
       return gconv_fail(GCONV_UNSUPPORTED, "%s: has CMYK, which is not read from JPEG XL: djxl IN OUT.png (libjxl)",
@@ -101,8 +102,10 @@ static gconv_status take_info(gconv_reader *reader) {
                                : header->type == GCONV_U16 ? JXL_TYPE_UINT16
                                                            : JXL_TYPE_UINT8,
                                JXL_NATIVE_ENDIAN, 0};
-  if (info.num_extra_channels > (uint32_t)header->alpha)
-    gconv_reader_note(reader, "%u further channels are left out", info.num_extra_channels - (uint32_t)header->alpha);
+  if (info.num_extra_channels > (uint32_t)header->alpha) {
+    const uint32_t more = info.num_extra_channels - (uint32_t)header->alpha;
+    gconv_reader_note(reader, "%u further channel%s left out", more, more == 1 ? " is" : "s are");
+  }
   reader->orientation = 1; /* libjxl rotates the image */
   header->frames = 1;
   return gconv_reader_check_expansion(reader, 1);
