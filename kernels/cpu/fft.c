@@ -7,11 +7,11 @@
  * the result are valid; in the other rows, the circular convolution has wrapped around.
  *
  * A complex point holds two samples: the real part is one tile, the imaginary part its neighbour. For two samples, this
- * takes 4 * S multiply-adds and some 16 * log2 N additions and multiplications, times N / (N - R + 1). For 15 x 15 with N =
- * 64 that is some 70 instructions a sample instead of 225. fft is the fastest from 7 x 7 on. The work of transforms in
- * both directions does not grow with S. But they took 1.9 times as long at 31 x 31, and longer at 63 x 63, because they move
- * every sample to another lane and back. Filters of hundreds of pixels take tiles larger than L2. There the taps take most
- * of the time, and they need only one row at a time.
+ * takes 4 * S multiply-adds and some 7 * log2 N other operations of arithmetic, times N / (N - R + 1). For 15 x 15 with N =
+ * 64 that is some 65 instructions a sample instead of 225. fft is the fastest from 7 x 7 on, but see cost(). The work of
+ * transforms in both directions does not grow with S. But they took 1.9 times as long at 31 x 31, and longer at 63 x 63,
+ * because they move every sample to another lane and back. Filters of hundreds of pixels take tiles larger than L2. There
+ * the taps take most of the time, and they need only one row at a time.
  *
  * A filter that spans more than half of the largest tile is cut into parts of equal size. For each part, the spectra of the
  * samples under it are multiplied by the spectra of its taps. These products are added up, and transformed back once. So
@@ -412,8 +412,8 @@ static int32_t row_step(const gconv_problem *problem) {
   return (int32_t)sizes_of(problem).valid;
 }
 
-/* For one filter of bytes or floats, the price is higher than the pace: at 7 x 7, direct then comes first. It is exact, and
- * takes 0.8 of the time with AVX-512 (Zen 5), but 1.0 (floats) to 1.4 (bytes) times as long with AVX2. */
+/* For bytes and floats, the estimate is a quarter above the pace, so that direct is chosen at 7 x 7. direct is exact. It
+ * takes 0.8 of the time of fft with AVX-512 (Zen 5), but 1.0 (floats) to 1.4 (bytes) times as long as fft with AVX2. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   double narrow = gconv_cpu_fuses() ? 1 : 10; /* paces were measured with vectors */
   narrow *= problem->filters == 1 && problem->in_type != GCONV_U16 ? 1.25 : 1;
