@@ -82,14 +82,15 @@ static bool only_scales(const gconv_execution *execution, int32_t k) {
   return scales && integers && !gconv_is_combined(problem) && gconv_is_dense(execution);
 }
 
-/* Returns the shift by which sums of filter k become levels of the range "wrap", and sets *upper to the factor. Returns -1
- * if floats are needed. Sums are from -low to `most`, in units. If the divisor is 1, sums are the levels. If there are no
- * negative taps, a sum n can be divided by an integer d. All other sums need floats.
+/* Returns the shift by which sums of filter k become levels of the range "wrap", or -1 if floats are needed. Sums are from
+ * -low to `most`, in units. If the divisor is 1, sums are the levels, and *upper does not change. If there are no negative
+ * taps, a sum n can be divided by an integer d: *upper becomes the factor. All other sums need floats.
  *
- * With 2^b <= d < 2^(b+1), n / d becomes the upper part of n * f, where f is 2^(16+b) / d, rounded up, which has 16 bits.
- * Rounding adds `excess` / d to f, and thereby n * excess / (d * 2^(16+b)) to the quotient. A quotient is at least 1 / d
- * below the next integer, so it is right while n * excess < 2^(16+b). Algorithms that divide floats have the same levels,
- * because float32 never rounds a quotient of such n and d up to an integer. */
+ * With 2^b <= d < 2^(b+1), n / d becomes the upper part of n * f, where f is 2^(16+b) / d, rounded up. f has 16 bits, but
+ * for d = 2^b: then f / 2 is the factor, and the shift is one less. Rounding adds `excess` / d to f, and thereby n * excess
+ * / (d * 2^(16+b)) to the quotient. A quotient is at least 1 / d below the next integer, so it is right while n * excess <
+ * 2^(16+b). Algorithms that divide floats have the same levels, because float32 never rounds a quotient of such n and d up
+ * to an integer. */
 static int find_wrap(const gconv_execution *execution, int32_t k, float unit, int32_t low, int32_t most, uint16_t *upper) {
   const float divisor = gconv_divisors(execution->problem, execution->weights)[k];
   const bool scales = only_scales(execution, k) && unit * execution->problem->epilogue.scale == 1;

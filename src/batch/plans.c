@@ -115,7 +115,8 @@ static bool others_have(const gconv_plans *plans, const gconv_device *device) {
 
 /* ---- Taking ---- */
 
-/* Returns an idle plan that fits, or NULL. If such plans keep all threads busy, and another worker has one, waits for it. */
+/* Returns an idle plan that fits, or NULL. If another worker has a plan that fits, and one plan of the operation keeps the
+ * device busy (`shares`), waits for that plan. */
 static entry *find(gconv_plans *plans, const gconv_plan_request *request) {
   for (bool busy = true; busy;) {
     busy = false;

@@ -41,9 +41,9 @@ const char *gconv_progress_bar(size_t done, size_t all);
 /* Removes the line of progress, if there is one. Call it before something else is printed, and at the end. */
 void gconv_progress_hide(void);
 
-/* Unless `output`, the path of the results, is a file, lets SIGPIPE end the program from now on: if the reader of standard
- * output goes away, as `| head` does, the program ends without a message, like others. If it writes a file, it goes on.
- * `output` is NULL if there are no results. Call it before threads begin. */
+/* From now on, SIGPIPE ends the program without a message, as it ends other programs: the reader of standard output went
+ * away, as `| head` does. But if `output`, the path of the results, is a file, nothing changes: the program goes on, and
+ * writes the file. `output` is NULL if there are no results. Call it before threads begin. */
 void gconv_end_when_unread(const char *output);
 
 /* From now on, drops all messages. For a signal handler: failures of other threads after the signal are its consequence.

@@ -48,8 +48,13 @@ typedef struct gconv_training_run {
 
 /* ---- train_data.c ---- */
 
-/* Takes words that name data in place of --table, --classes, --signal, -i and -t: a folder has images by class; a file, if
- * it is no picture, is a table or, with --windows, a signal. A second word names the targets. */
+/* Takes words that name data in place of --table, --classes, --signal, -i and -t. A second word names the targets. The first
+ * word is, by the first line that applies:
+ *
+ *     a folder, without targets                          images by class
+ *     with --windows                                     a signal
+ *     a folder, a picture, or anything with --features   images, as of -i
+ *     another file                                       a table */
 gconv_status gconv_data_take_words(gconv_train_settings *settings, const gconv_texts *words);
 
 /* Refuses options unless they name one kind of data. Puts its kind and its paths into settings->cases.data. */

@@ -337,6 +337,7 @@ gconv_status gconv_take_size(const gconv_given *given) {
   return GCONV_OK;
 }
 
+/* Keeps 0 as -1: in the options of the library, a tube of 0 means the default, and a negative one has the width 0. */
 gconv_status gconv_take_tube(const gconv_given *given) {
   double *number = given->field;
   GCONV_TRY(gconv_take_from_zero(given));

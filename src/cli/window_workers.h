@@ -18,8 +18,8 @@ typedef struct gconv_window_group {
 
 /* What computes a batch at a time. */
 typedef struct gconv_window_engine {
-  pthread_mutex_t lock; /* held by the worker that computes; if each has an engine, nobody waits */
-  gconv_window_group all, few;
+  pthread_mutex_t lock;        /* held by the worker that computes; if each has an engine, nobody waits */
+  gconv_window_group all, few; /* for a whole batch, and for a few windows at a time */
 } gconv_window_engine;
 
 typedef struct gconv_window_worker {
@@ -57,7 +57,8 @@ typedef struct gconv_window_run {
   uint64_t batches; /* batches read so far */
   bool read_all;
 
-  /* For all workers, guarded by this lock; but rows and timings are for the worker whose turn it is to write. */
+  /* For all workers, guarded by this lock. Only `timings`, and `rows` above, need no lock: the worker whose turn it is to
+   * write uses them. */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   uint64_t written; /* batches written so far */

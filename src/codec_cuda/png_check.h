@@ -21,7 +21,7 @@ typedef struct gconv_png_check gconv_png_check;
 
 GCONV_C_BEGIN
 
-/* GCONV_NO_MEMORY. */
+/* Fails only with GCONV_NO_MEMORY. */
 gconv_status gconv_png_check_create(gconv_png_check **check);
 /* NULL is allowed. */
 void gconv_png_check_free(gconv_png_check *check);

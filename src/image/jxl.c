@@ -47,7 +47,7 @@ typedef struct reading {
   JxlPixelFormat format;
   bool premultiplied;
   int64_t first;   /* the first frame that is wanted, from 0 */
-  int64_t decoded; /* frames of the header that were decoded */
+  int64_t decoded; /* how many frames were decoded, from `first` on */
   uint8_t *frame;  /* owned: the frame that was decoded last */
   JxlBoxType kind; /* the type of the box that is being read */
   uint8_t *box;    /* owned: what a box of metadata has so far; NULL: none is being read */
@@ -184,7 +184,7 @@ static gconv_status grow_box(gconv_reader *reader) {
   return GCONV_OK;
 }
 
-/* Returns whether a box of the file, as its size says, ends behind the file: then that box is cut. */
+/* Returns whether the file ends within a box: the size that the box states is larger than what is left of the file. */
 static bool has_cut_box(const reading *r) {
   for (size_t at = 0; r->bytes[0] == 0 && r->size - at >= 8;) {
     uint64_t size = gconv_bytes_number(r->bytes + at, 4, true);
@@ -333,7 +333,7 @@ typedef struct writing {
   JxlEncoder *encoder;
 } writing;
 
-/* Returns the memory for the pixels and for libjxl's work: the most measured, for noise. */
+/* Returns the bytes for the pixels and for libjxl's work. WORK is the most that was measured: with noise. */
 static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
   enum { WORK = 66 /* bytes a pixel */ };
   return gconv_image_frame_bytes(header) + (double)WORK * header->width * header->height;
@@ -400,7 +400,7 @@ static gconv_status add_metadata(gconv_writer *writer, bool *good) {
 }
 
 static gconv_status finish(gconv_writer *writer) {
-  enum { EFFORT = 3 /* of 1 to 9: at 7, the default, some times slower, for files 5% smaller */ };
+  enum { EFFORT = 3 /* of 1 to 9; 7, the default, takes several times as long, and files get 5% smaller */ };
   const writing *w = writer->state;
   const gconv_image *header = writer->header;
   const JxlPixelFormat format = {(uint32_t)header->channels,

@@ -17,7 +17,7 @@
 /* The workspace of one thread. */
 typedef struct gconv_png_deflater gconv_png_deflater;
 
-/* GCONV_NO_MEMORY. */
+/* Fails only with GCONV_NO_MEMORY. */
 gconv_status gconv_png_deflater_create(gconv_png_deflater **deflater);
 /* NULL is allowed. */
 void gconv_png_deflater_free(gconv_png_deflater *deflater);
@@ -39,9 +39,8 @@ enum {
   GCONV_PNG_STORED_BYTES = 65535, /* the most bytes of a stored block */
 };
 
-/* Returns the room that compressing `size` bytes needs. A block never takes more than its bytes, stored in up to 4 parts of
- * 5 more bytes each. But codes are described before it is known that storing is shorter: so there is room for a
- * description. */
+/* Returns the room that compressing `size` bytes needs. At worst, a block is stored: its bytes, in up to 4 parts, each with
+ * a header of 5 bytes. There is room for a description of codes, too: it is written before storing is found shorter. */
 GCONV_BOTH size_t gconv_png_deflate_bound(size_t size) {
   const size_t parts = 4, most_description = 512, mark = 16, room = 16;
   return size + (size / GCONV_PNG_BLOCK_BYTES + 1) * parts * 5 + most_description + mark + room;

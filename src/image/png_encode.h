@@ -25,7 +25,7 @@ typedef struct gconv_png_strip_encoder gconv_png_strip_encoder;
 
 GCONV_C_BEGIN
 
-/* GCONV_NO_MEMORY. */
+/* Fails only with GCONV_NO_MEMORY. */
 gconv_status gconv_png_strip_encoder_create(const gconv_png_shape *shape, gconv_png_strip_encoder **encoder);
 /* NULL is allowed. */
 void gconv_png_strip_encoder_free(gconv_png_strip_encoder *encoder);

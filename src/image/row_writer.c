@@ -162,7 +162,7 @@ static bool exif_has_resolution(const gconv_image *header, int held) {
          !gconv_exif_read(header->exif, header->exif_bytes, copy, &size, &exif) && exif.pixels_per_metre_x > 0;
 }
 
-/* Removes metadata that are not in `held` from the header. A warning says so, once for all files of a run. */
+/* Removes metadata that are not in `held` from the header. If `said`, a warning names them, once for all files of a run. */
 static void drop_metadata(const gconv_format *format, int held, bool said, gconv_image *header) {
   static const char *const between[] = {", ", " and "};
   const metadata_kind *dropped[METADATA_KINDS];

@@ -153,7 +153,7 @@ static void look_up(const gconv_tiff_page *page, const uint8_t *indices, size_t 
     memcpy(pixels + 3 * i, page->palette + (size_t)3 * indices[i], 3);
 }
 
-/* An ink c over black k leaves (white - c)(white - k) / white of white, rounded and clipped as in jpeg.c. */
+/* An ink c over black k gives the level (white - c)(white - k) / white, rounded as in jpeg.c. */
 #define RGB_OF_CMYK(type, wide, white, name)                                                                                \
   static void name(const type *inks, size_t count, type *pixels) {                                                          \
     for (size_t i = 0; i < count; i++)                                                                                      \

@@ -81,7 +81,7 @@ typedef struct gconv_operation_type {
   int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
   bool minds_nodata; /* samples of the value gconv_image.nodata are treated as missing */
   bool repeats;      /* further plans can be made while one is in use: the operation owns all that they need */
-  bool shares;       /* one plan keeps all threads of a CPU busy, so that a second plan beside it is useless */
+  bool shares;       /* one plan keeps a device busy, so that a second plan beside it is useless */
 } gconv_operation_type;
 
 /* The first member of every operation. A new one has one user. */

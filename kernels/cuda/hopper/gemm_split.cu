@@ -42,7 +42,8 @@ gconv_status prepare(const gconv_layer_problem *p, const float *weights, float *
   float *scales = (float *)(places + 2 * c.slices * (int64_t)DEPTH);
   for (int32_t k = 0; k < p->filters; k++)
     scales[k] = scale_of(weights + k * taps, taps);
-  for (int64_t i = 0; i < (int64_t)weight_floats(c); i++) { /* i counts 4 numbers of a lane, lanes, groups of 8 taps */
+  /* The order of weights, the innermost first: 4 numbers of a lane, 32 lanes, groups of 8 taps, groups of 16 filters. */
+  for (int64_t i = 0; i < (int64_t)weight_floats(c); i++) {
     const int64_t slice = i / of_slice, at = i % of_slice, e = at % 4, lane = at / 4 % 32, group = at / 128;
     const int64_t tall = group / (DEPTH / 8), deep = group % (DEPTH / 8);
     const int64_t k = slice / c.slices * c.filters + tall * 16 + lane / 4 + e % 2 * 8;
@@ -106,7 +107,8 @@ gconv_status execute(const gconv_layer_execution *e) {
 
 /* ---- Estimates ---- */
 
-/* The time that an H200 took, relative to the estimate, depends on whether samples are loaded by fours. */
+/* `measured` is the time that an H200 took, relative to the estimate. It depends on the math, and on whether samples are
+ * loaded by fours. */
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const split_cut c = split_layers::cut_problem(p);
   const double measured = takes_fours(p) ? 0.9 : p->math == GCONV_MATH_TF32 ? 1.05 : 1.25;

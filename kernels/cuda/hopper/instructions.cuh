@@ -134,6 +134,7 @@ DEVICE void barrier_pass(int32_t name, int32_t threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(name), "r"(threads) : "memory");
 }
 
+/* Raises the registers of each thread of a warpgroup to REGISTERS; registers_down() gives registers up. */
 template <int REGISTERS> DEVICE void registers_up() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
