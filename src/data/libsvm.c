@@ -17,6 +17,14 @@ static bool is_entry(const char *word, size_t length) {
   return (digits > 0 && length > digits && word[digits] == ':') || (length > 4 && strncmp(word, "qid:", 4) == 0);
 }
 
+/* True if an entry may be of LIBSVM: "12:30:00,1.5" is a time and a number of CSV. */
+static bool may_be_libsvm(const char *word, size_t length) {
+  if (!is_entry(word, length))
+    return false;
+  const size_t value = strcspn(word, ":") + 1;
+  return value + strcspn(word + value, ",;:") >= length;
+}
+
 /* True if a word is a label, or several with commas between. */
 static bool are_labels(const char *word, size_t length) {
   double value;
@@ -28,7 +36,8 @@ static bool are_labels(const char *word, size_t length) {
   return true;
 }
 
-/* True if the first line is a label and an entry. Comments, and lines with a label alone, are skipped. */
+/* True if the first line begins with a label and an entry, or with an entry. Comments, and lines with a label alone, are
+ * skipped. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   const char *at = (const char *)bytes, *end = at + size;
   while (at < end) {
@@ -43,7 +52,7 @@ static bool recognise(const uint8_t *bytes, size_t size) {
     length = strcspn(word, blank);
     const char *next = word + length + strspn(word + length, blank);
     if (*next || is_entry(word, length))
-      return is_entry(word, length) || (is_entry(next, strcspn(next, blank)) && are_labels(word, length));
+      return may_be_libsvm(word, length) || (may_be_libsvm(next, strcspn(next, blank)) && are_labels(word, length));
   }
   return false;
 }
@@ -105,8 +114,8 @@ static gconv_status read_entry(reading *r, const char *word, size_t length, uint
   uint64_t index = 0;
   double value;
   const char *at = word;
-  for (; colon && at < colon && isdigit((unsigned char)*at) && index <= UINT32_MAX; at++)
-    index = 10 * index + (uint64_t)(*at - '0');
+  for (; colon && at < colon && isdigit((unsigned char)*at); at++)
+    index = index < UINT64_MAX / 10 ? 10 * index + (uint64_t)(*at - '0') : UINT64_MAX;
   if (!colon || at < colon || at == word)
     return gconv_lines_fail(lines, "\"%.*s\" is not INDEX:VALUE", shown, word);
   if (index < *next)
@@ -188,10 +197,11 @@ static gconv_status end(const reading *r) {
   if (!r->from_zero)
     return GCONV_OK;
   if (table->origins)
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: its indices begin with 0, and the model takes numbers off its columns: give the table as CSV, or "
-                      "with indices from 1 on",
-                      table->path);
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "%s: its indices begin with 0, and the model subtracts numbers from its columns: give the table as CSV, "
+        "or with indices from 1 on",
+        table->path);
   if (!r->told_by_model)
     gconv_warn("%s: its indices begin with 0, as in files of scikit-learn", table->path);
   table->label = strdup(label_from_zero);

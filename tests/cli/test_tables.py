@@ -365,7 +365,7 @@ class Csv(DataTest):
 
     def test_numbers_of_rows_are_left_out(self):
         for text in (",x,y,c\n0,1,2,a\n1,3,4,b\n", "Unnamed: 0,x,y,c\n57,1,2,a\n3,3,4,b\n", "\"\",\"x\",\"y\",\"c\"\n\"Fiat 128\",1,2,\"a\"\n\"Mazda\",3,4,\"b\"\n",
-                     "x y c\n1 1 2 a\n2 3 4 b\n", ",Unnamed: 0,x,y,c\n0,0,1,2,a\n1,1,3,4,b\n"):
+                     "x y c\n1 1 2 a\n2 3 4 b\n", ",x,y,c\n12:30:00,1,2,a\n12:31:00,3,4,b\n", ",Unnamed: 0,x,y,c\n0,0,1,2,a\n1,1,3,4,b\n"):
             self.write("a.csv", text)
             inputs, targets, info = self.read("table", "a.csv")
             self.assertEqual((inputs.ravel().tolist(), info["columns"], targets.ravel().tolist()), ([1, 2, 3, 4], ["x", "y"], [0, 1]), text)
@@ -489,7 +489,8 @@ class OtherSyntaxes(DataTest):
         self.assertEqual(self.read("table", "a.libsvm", unlabelled=1)[2]["outputs"], 0)
         for line, message in [("1 0:1 0:1", "index 0 follows 0"), ("1 2:1 2:3", "index 2 follows 2: indices must ascend"), ("1 a:1", "\"a:1\" is not INDEX:VALUE"),
                               ("1 3", "\"3\" is not INDEX:VALUE"), ("1 3:nan", "\"3:nan\" is missing: missing=drop leaves"), ("1 3:inf", "numbers must be finite"), ("1 3:x", "no number after the colon"),
-                              ("2:1 3:1", "where a label is expected"), ("1,2 3:1", "has several labels"), ("1 4294967297:1", "4294967297 columns; a table may have 16777216")]:
+                              ("2:1 3:1", "where a label is expected"), ("1,2 3:1", "has several labels"), ("1 4294967297:1", "4294967297 columns; a table may have 16777216"),
+                              ("1 42949672970:1", "42949672970 columns; a table may have 16777216")]:
             self.write("b.libsvm", "1 1:1\n2 1:1\n" + line + "\n")
             self.fails([message, "b.libsvm:3: " if "16777216" not in message else "b.libsvm"], "table", "b.libsvm")
 
