@@ -179,22 +179,26 @@ static gconv_status inform_standard_input(const telling *t) {
   return complain(t, "-", GCONV_BAD_FILE, gconv_last_error());
 }
 
-/* Prints a network, a support vector machine or a bank, which sets *is_one. With -o, draws the graph of an ONNX model. */
+/* If the word names a network, a support vector machine or a bank, sets *is_one, and prints it. With -o, which may_draw()
+ * allows for an ONNX model only, draws its graph instead; with --json, also lists it. */
 static gconv_status inform_model(const telling *t, const char *word, bool *is_one) {
   bool network = gconv_network_is_one(word), model = !network && gconv_svm_is_one(word);
   bool bank = !network && !model && gconv_bank_is_one(word);
+  const char *output = t->settings->output;
   gconv_status status = GCONV_OK;
   *is_one = network || model || bank;
+  if (*is_one && output)
+    status = gconv_graph_print(word, output);
+  if (status != GCONV_OK)
+    return complain(t, word, status, gconv_last_error());
   if (*is_one && t->list) {
     const char *kind = network ? "network" : model ? "svm" : "bank";
     json_array_append_new(t->list, json_pack("{s:o, s:s}", "path", gconv_json_text(word), "kind", kind));
-  } else if (bank) {
+  } else if (bank && !output) {
     if (gconv_model_is_one(word))
-      status = gconv_graph_print(word, t->settings->output);
-    if (t->settings->output)
-      return status == GCONV_OK ? GCONV_OK : complain(t, word, status, gconv_last_error());
-    return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE; /* a model that is no network has banks, too */
-  } else if (*is_one) {
+      (void)gconv_graph_print(word, NULL); /* it fails for a model that is no network, which has banks, too */
+    return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;
+  } else if (*is_one && !output) {
     status = network ? gconv_network_print(word) : gconv_svm_print(word);
   }
   return status == GCONV_OK ? GCONV_OK : complain(t, word, status, gconv_last_error());

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """ONNX models that are no chain of layers, as gconv -f applies them to pictures and arrays."""
+import json
 import re
 import unittest
 
@@ -248,6 +249,8 @@ class Networks(CommandTest):
             self.assertRegex(told, line)
         self.gconv("info", "m.onnx", "-o", "g.svg")
         drawn = (self.folder / "g.svg").read_text()
+        self.assertEqual(json.loads(self.gconv("info", "m.onnx", "--json", "-o", "j.svg").stdout), [{"path": "m.onnx", "kind": "bank"}])
+        self.assertEqual((self.folder / "j.svg").read_text(), drawn)
         for part in ("Conv &#39;first&#39; + Relu &#39;positive&#39;", "1 x 6 x 8 x 256", "output &#39;y&#39;"):
             self.assertIn(part, drawn)
         rails = re.findall(r"<path d='M(\d+) (\d+) V(\d+)'", drawn)
