@@ -27,8 +27,8 @@ typedef struct gconv_kernel_times {
 /* Returns the occupancy: how many warps can be resident, divided by the most that a multiprocessor holds. */
 double gconv_occupancy(const gconv_occupancy_limits *limits, int32_t registers, int32_t threads, int32_t shared);
 
-/* From gconv_kernels_begin() to gconv_kernels_end(), all kernels of this process are recorded. GCONV_UNSUPPORTED names what
- * is missing. *times has an item for each kernel, the longest time first. The caller frees it. */
+/* From gconv_kernels_begin() to gconv_kernels_end(), all kernels of this process are recorded. With GCONV_UNSUPPORTED, the
+ * error names what is missing. *times has an item for each kernel, the longest time first. The caller frees it. */
 gconv_status gconv_kernels_begin(void);
 gconv_status gconv_kernels_end(gconv_kernel_times **times, size_t *count);
 

@@ -356,7 +356,8 @@ __global__ void __launch_bounds__(PACK_THREADS) pack(const png_job job) {
 
 enum { CRC_THREADS = 256, CRC_BYTES = 256 /* a multiple of 16 */, CRC_POLYNOMIAL = 0xedb88320 };
 
-/* Multiplies polynomials over two elements, modulo the polynomial of CRC-32. The coefficient of 1 is in the highest bit. */
+/* Multiplies polynomials with coefficients 0 and 1, modulo the polynomial of CRC-32. The highest bit is the coefficient of
+ * x^0. */
 __device__ uint32_t multiply_polynomials(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (int i = 0; i < 32; i++) {

@@ -5,7 +5,8 @@
 #include "layer/kind.h"
 
 /* Positions and extents along an axis stay below LARGEST_EXTENT, so that kernels may count them in int32_t. Explicit padding
- * may be at most MOST_PADDING times the span of image and filter; beyond, outputs would be made of zeros only. */
+ * may be at most MOST_PADDING times the span of image and filter: padding beyond the filter's span only adds
+ * outputs that see no pixel of the image. */
 enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
 
 /* One axis of a layer. */

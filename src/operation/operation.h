@@ -61,8 +61,8 @@ typedef struct gconv_operation_type {
   const gconv_plan_type *plan_type;
   gconv_status (*fill_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
-  /* Returns the name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks, or NULL. A NULL
-   * function: no algorithm can be asked for, or only of `inner`. */
+  /* Returns the name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks, or NULL. The
+   * function is NULL if no algorithm can be asked for, or if only `inner` has algorithms. */
   const char *(*lacks)(const gconv_operation *operation, const char *device);
 
   /* Does gconv_operation_keep_exact(). NULL: results may differ between devices. */
@@ -76,8 +76,8 @@ typedef struct gconv_operation_type {
 
   bool batches;   /* several images of one shape are faster as frames of one image */
   bool of_photos; /* even with `batches`, images are executed one by one, so that each result gets its image's metadata */
-  /* Returns how many rows of results a chain makes at a time, because results are much larger than inputs. For images of one
-   * frame. order->like is the input of the chain. NULL: all rows. */
+  /* For operations whose results are much larger than their inputs: returns how many rows of results a chain makes at a
+   * time. Chains ask only for images of one frame. order->like is the input of the chain. NULL: all rows. */
   int32_t (*strip)(const gconv_operation *operation, const gconv_plan_order *order);
   bool minds_nodata; /* samples of the value gconv_image.nodata are treated as missing */
   bool repeats;      /* further plans can be made while one is in use: the operation owns all that they need */
@@ -110,17 +110,17 @@ typedef struct gconv_need {
   double fixed;  /* for any number of images: prepared weights, workspaces */
   double image;  /* for all frames of the plan, if they are executed as a whole */
   double verify; /* to verify these frames */
-  double rows;   /* by rows: however many rows are made at a time */
-  double row;    /* by rows: also for each output row that is made at a time */
+  double rows;   /* by rows: the part that does not grow with the number of rows that are made at a time */
+  double row;    /* by rows: further bytes for each output row that is made at a time */
   bool tiles;    /* rows are made in tiles, so that `fixed` grows with the rows; whole images would be made in tiles, too */
   bool repeats;  /* by rows, several passes are made, each of which computes much of the work again */
 } gconv_need;
 
 /* The functions of a plan. execute, explain and find_need are required; row_step, rows_needed and execute_rows come
- * together, and so do check_parts and execute_parts. A plan with `inner` needs no row_step and rows_needed if it combines
- * rows of that plan's results with the same rows of the input, and no held_bytes. Other functions may be NULL if the plan
- * does not support them (GCONV_UNSUPPORTED). plan.c has checked the arguments: an input has pixels and the shape of
- * plan->like, and outputs have pixels and the shapes of plan->outputs. */
+ * together, and so do check_parts and execute_parts. A plan with `inner` needs no held_bytes. It also needs no row_step and
+ * no rows_needed if it combines rows of the inner plan's results with the same rows of the input. Other functions may be
+ * NULL if the plan does not support them (GCONV_UNSUPPORTED). plan.c has checked the arguments: an input has pixels and the
+ * shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
 struct gconv_plan_type {
   size_t bytes; /* bytes of a plan */
   /* Frees the plan, but not the members of gconv_plan. Also called if fill_plan() failed. NULL: free() is enough. */
@@ -140,8 +140,8 @@ struct gconv_plan_type {
 
   /* By rows, as a stage of a chain whose intermediate results stay on the GPU. make_rows_there() makes `count` rows in
    * memory of the device, and sets *out to an image of these rows. The plan owns that memory, and reuses it in the next
-   * call. The window is in memory of the host or, with `there`, of the device. That of execute_rows_there() is always on the
-   * device. */
+   * call. Its window is in memory of the host or, with `there`, of the device. The window of execute_rows_there() is always
+   * in memory of the device. */
   gconv_status (*make_rows_there)(gconv_plan *plan, const gconv_image *window, bool there, int32_t window_row, int32_t first,
                                   int32_t count, gconv_image *out, gconv_timings *timings);
   gconv_status (*execute_rows_there)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,

@@ -174,8 +174,9 @@ static void make_block(const walk *w, const run *r, const float *weights, const 
     gconv_layer_activate(w->problem, r->out + f * plane + least, (size_t)(behind - least));
 }
 
-/* Makes `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. It takes as many pixels
- * at a time as have their window in the L1 cache, but at least one tile, so that outputs are written in long pieces. */
+/* Makes `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. All blocks are made for
+ * one piece of the run, then for the next piece. A piece has as many tiles as find their input in the L1 cache, but at least
+ * one: the longer the piece, the longer are the rows of outputs that are written. */
 static void make_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
   int64_t plane = gconv_layer_out_plane(w->problem), depth = (int64_t)w->channels * w->taps;
   int64_t tile = (int64_t)most_vectors(w, F) * w->set->lanes;
@@ -261,8 +262,8 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* A tap of a tile takes the longest of three times: a cycle for each multiply-add; the loads, some cycles each, as most of
- * them cross a cache line; and 4 cycles, the latency of a sum. */
+/* A tap of a tile takes the longest of three times: 1 for each multiply-add; for the loads, 1 for each weight and 1.7 for
+ * each vector of pixels, as most of these cross a cache line; and 4, the latency of a sum. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double vector = GCONV_REFERENCE_LANES;
   gconv_blocks b = gconv_blocks_of(problem->filters / problem->groups, REFERENCE_FILTERS);

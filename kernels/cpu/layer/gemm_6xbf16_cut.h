@@ -129,8 +129,8 @@ static cut complete(const layout *l, cut c, int64_t parts) {
   return c;
 }
 
-/* Returns the cycles of a task, measured with numbers in the L2 cache: 28 for each product of tiles, 1.5 for each staged
- * sample, and 1 for each output. Weights are read while products are computed, but more slowly if they do not fit into the
+/* Returns the cycles of a task, measured with data in the L2 cache: 28 for each product of tiles, 1.5 for each staged
+ * sample, and 1 for each output. Reading weights adds a cycle for 50 bytes; for 20 bytes if the weights do not fit into the
  * cache. */
 static double task_cycles(const layout *l, const cut *c) {
   const double blocks = smaller(c->part_blocks, l->blocks), bytes = blocks * l->steps * SPLITS * TILE_BYTES;

@@ -43,14 +43,14 @@ static const float *stage_input(const gconv_learn_conv *conv, const float *x, in
 
 /* ---- Products without zeros ---- */
 
-/* The sizes of a gather's operand b, channels of samples, and of the taps over them. */
+/* For gather_blocks(): the sizes of the samples that a gather reads, its operand b, and of the taps over them. */
 typedef struct field {
   int64_t channels, channel, pitch; /* channels of b; floats from one channel to the next, and from one row */
   int64_t rows, columns;            /* rows and columns of sums */
   int64_t tap_rows, tap_columns, dilation_y, reach_x;
 } field;
 
-/* Sets marks[block][row][channel] to whether a sample that the taps of the block read in this row is not 0. `b` points to
+/* Sets marks[block][row][channel]: true if the taps of the block read any sample in this row that is not 0. `b` points to
  * the first tap's samples. */
 static void mark_blocks(const field *f, const float *b, bool *marks) {
   int64_t rows = f->rows + (f->tap_rows - 1) * f->dilation_y;
@@ -266,7 +266,7 @@ static bool is_above_least(const gconv_learn_conv *conv, const float *staged, in
   return !(x < INFINITY && g < INFINITY) || ilogbf(x) + ilogbf(g) >= -103;
 }
 
-/* The rows of taps, first .. end - 1, through which row y of a band's stage contributes to its `rows` rows of outputs. */
+/* The rows of taps, first .. end - 1, that lie over row y of a band's stage for any of the band's `rows` rows of outputs. */
 typedef struct tap_rows {
   int64_t first, end;
 } tap_rows;
