@@ -94,6 +94,19 @@ class Widgets(unittest.TestCase):
         wanted = np.clip(net(np.moveaxis(self.photo, -1, 0)[None])[0], 0, 1)
         np.testing.assert_allclose(np.moveaxis(self.viewer.layers["network of coffee"].data[0], -1, 0), wanted, atol=1e-6)
 
+    def test_network_on_a_stack_of_one_frame(self):
+        """The result has an axis less than the stack."""
+        net, stack = gconv.Network("conv 1 3x3", channels=1), np.random.default_rng(1).random((1, 20, 30), np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            net.save(f"{folder}/net.safetensors")
+            widget = self.dock(gconv.napari.network)
+            widget.image.value = self.viewer.add_image(stack, name="stack", scale=(3, 1, 2))
+            widget.file.value = f"{folder}/net.safetensors"
+            widget()
+        found = self.viewer.layers["network of stack"]
+        np.testing.assert_allclose(found.data, net(stack[:, None])[0, 0], atol=1e-6)
+        np.testing.assert_array_equal(found.scale, (1, 2))
+
     def test_manifest(self):
         """npe2 finds each widget that the manifest names."""
         from npe2 import PluginManifest

@@ -26,7 +26,7 @@ def _show(viewer, source, what, data, add):
     """Puts pixels into the layer of the result, or into a new layer that lies on its source."""
     name = f"{what} of {source.name}"
     if name not in viewer.layers:
-        return add(data, name=name, scale=source.scale[-len(source.scale):], translate=source.translate)
+        return add(data, name=name, scale=source.scale[-data.ndim:], translate=source.translate[-data.ndim:])
     layer = viewer.layers[name]
     layer.data = data
     if isinstance(layer, napari.layers.Image) and not layer.rgb:
@@ -60,7 +60,7 @@ def classes(viewer: napari.Viewer, image: napari.layers.Image, painted: napari.l
     data, axes = _pixels(image)
     masks = np.asarray(painted.data).reshape(-1, *data.shape[1:3])
     frames = [number for number in range(len(masks)) if masks[number].any()]
-    if not frames or len(np.unique(masks)) < 3:
+    if not frames or len(np.unique(masks[masks != 0])) < 2:
         viewer.status = "paint some pixels of two classes at least, with the numbers 1 and 2"
         return
     machine = SVM.train(list(data[frames]), list(masks[frames].astype(np.uint16)), kind="pixels", features=features, cost=cost)
