@@ -24,7 +24,7 @@ bool gconv_weighted_divides(const gconv_options *options) {
          (options->sets_nodata && options->nan != GCONV_NAN_ZERO) || options->border == GCONV_BORDER_NORMALIZE;
 }
 
-/* Finds the sum of the taps and of their sizes. */
+/* Finds the sum of the taps, and `size`, the sum of their absolute values. */
 static void sum_taps(const gconv_filter *filter, double *sum, double *size) {
   *sum = *size = 0;
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
@@ -371,12 +371,22 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
   }
 }
 
+/* Prints what becomes of missing samples. With nan keep, samples of no data are missing, but NaN and infinities are not. */
+static void explain_missing(const gconv_weighted_plan *plan, FILE *text) {
+  const gconv_nan how = plan->options->nan;
+  const char *then = plan->preserves ? ", and put back" : how == GCONV_NAN_FILL ? ", and filled" : "";
+  if (how == GCONV_NAN_KEEP)
+    fprintf(text, "NaN and infinities spread; ");
+  if (how != GCONV_NAN_KEEP || plan->source.has_nodata)
+    fprintf(text, "missing samples are %s%s; ", how == GCONV_NAN_ZERO ? "taken for 0" : "left out", then);
+}
+
 static void explain(const gconv_plan *base, FILE *text) {
   const gconv_weighted_plan *plan = (const gconv_weighted_plan *)base;
-  static const char *const ways[] = {"kept", "left out, and put back", "left out, and filled", "taken for 0"};
-  fprintf(text, "missing samples are %s; %s\n", ways[plan->options->nan],
+  explain_missing(plan, text);
+  fprintf(text, "%s\n",
           plan->shares ? "a result is the sum of weighted samples over the sum of weights: two convolutions, the second one "
-                         "only where a weight is not 1"
+                         "only if some weight is not 1"
                        : "no weights");
   plan->values->type->explain(plan->values, text);
 }

@@ -99,7 +99,9 @@ class Holes(helper.CommandTest):
         self.save("in.ppm", levels)
         taps = self.taps("box:size=5")
         for options, nan in ((["--nodata", "0"], "keep"), (["--nodata", "0", "--nan", "fill"], "fill")):
-            self.gconv("-i", "in.ppm", "-f", "box:size=5", "-o", "out.ppm", "--verify", *options)
+            job = "-i", "in.ppm", "-f", "box:size=5", "-o", "out.ppm", "--verify", "--explain"
+            then = "put back" if nan == "keep" else "filled"
+            self.assertIn(f"missing samples are left out, and {then}; ", self.gconv(*job, *options).stderr)
             for c in range(3):
                 gone = levels[..., c] == 0
                 wanted = expected(levels[..., c], taps, "normalize", nan, missing=gone)
