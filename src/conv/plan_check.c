@@ -27,17 +27,19 @@ static gconv_status check_image(const gconv_image *image, const gconv_options *o
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
   if (options->mix && (image->planar || image->alpha))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "channels are mixed where pixels have them side by side, without alpha");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "channels can only be mixed in interleaved images without alpha");
   if (options->mix && image->channels != options->mix)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "the matrix mixes %d channels, and the image has %d: it needs a row and a column for each channel",
                       options->mix, image->channels);
   if (options->mix && gconv_filter_output_type(options, image->type) != image->type)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "mixed channels of %s have results of %s, and of no other type",
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "mixing the channels of a %s image gives results of %s: no other type can be asked for",
                       gconv_type_name(image->type), gconv_type_name(image->type));
   if (options->range == GCONV_RANGE_WRAP && image->alpha && options->alpha == GCONV_ALPHA_FILTER)
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "the range wrap is not for alpha, which would be filtered: clear `alpha` to filter it as a channel");
+                      "the range wrap cannot be used where alpha is filtered: take another range or alpha "
+                      "keep, or clear `alpha` to filter it as a colour");
   return GCONV_OK;
 }
 
@@ -87,8 +89,8 @@ static gconv_status check_i16(const gconv_image *like, const gconv_options *opti
                                                                  : NULL;
   return !what ? GCONV_OK
                : gconv_fail(GCONV_UNSUPPORTED,
-                            "results of i16 are responses to the samples as they are stored, and there "
-                            "are none for %s: take f32",
+                            "results of i16 are responses to the samples as they are stored. They cannot be made "
+                            "with %s: take f32",
                             what);
 }
 
@@ -109,8 +111,8 @@ static gconv_status check_offset(const gconv_image *like, const gconv_filters *f
     bool white = sums[0] + options->offset >= 1, black = sums[1] + options->offset <= 0;
     if (filter->offset == 0 && (white || black))
       return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "the offset of %g makes every image %s all over, through %s, as 1 is white: for level L give L / %g",
-                        options->offset, white ? "white" : "black", filter->name ? filter->name : "a filter",
+                        "with %s, the offset %g makes every image %s all over: 1 is white, so for level L give L / %g",
+                        filter->name ? filter->name : "a filter", options->offset, white ? "white" : "black",
                         (double)gconv_white(like->type));
   }
   return GCONV_OK;
@@ -145,8 +147,8 @@ static gconv_status check_premultiply(const gconv_image *like, const gconv_filte
 static gconv_status check_stack(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
   if (options->combine == GCONV_COMBINE_STACK && filters->count > 1 && options->linear && like->alpha &&
       options->alpha == GCONV_ALPHA_FILTER)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "a stack with an alpha of every filter has no linear light: use alpha keep, or "
-                                          "combine none");
+    return gconv_fail(GCONV_BAD_ARGUMENT, "linear light cannot be used for a stack with an alpha for each filter: use alpha "
+                                          "keep, or combine none");
   return GCONV_OK;
 }
 

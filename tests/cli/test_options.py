@@ -70,7 +70,7 @@ class Convolution(CommandTest):
         self.gconv("-i", "u.png", "-f", "identity", "-o", "v.png", "--offset", "-0.5")
         for offset, colour in ("128", "white"), ("1.01", "white"), ("-127", "black"):
             result = self.gconv("-i", "u.png", "-f", "identity", "-o", "w.png", f"--offset={offset}", status=1)
-            self.assertIn(f"makes every image {colour} all over, through identity, as 1 is white: for level L give L / 255", result.stderr)
+            self.assertIn(f"makes every image {colour} all over: 1 is white, so for level L give L / 255", result.stderr)
         for words in (["-f", "average", "--scale", "4", "--offset=-3.9"], ["-f", "identity", "--offset", "7", "--depth", "float"]):
             self.gconv("-i", "u.png", *words, "-o", "v.npy")
         self.assertGreater(photo.max(), 0)
