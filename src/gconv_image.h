@@ -12,8 +12,8 @@ GCONV_API_BEGIN
 /* The type of one sample. Nominal range: u8 0..255, u16 0..65535, f32 0..1 (values outside are kept).
  *
  * i16 is only for results of plain filters, such as derivatives, which have signs. Its samples are responses in the levels
- * of the input, rounded to nearest even and saturated to -32768..32767; NaN becomes 0. A white u8 pixel under a tap of -1
- * gives -255; of f32 input, 1 is white. Functions that read images refuse i16. */
+ * of the input, rounded to nearest even and saturated to -32768..32767; NaN becomes 0. A white pixel under a tap of -1
+ * gives -255 if the input is u8, and -1 if it is f32. Functions that read images refuse i16. */
 typedef enum gconv_type { GCONV_U8, GCONV_U16, GCONV_F32, GCONV_I16 } gconv_type;
 
 /* Bytes of one sample: 1, 2, 4 and 2; 0 for any other value. */
@@ -72,8 +72,8 @@ gconv_status gconv_image_allocate(gconv_image *image);
 /* Whether two images have the same type, sizes, channels, layout and meaning of the last channel; gaps may differ. */
 bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 
-/* Copies ICC profile, resolution, EXIF, XMP, comment, JPEG quality and `lossless` of `from` to `to`, replacing what is
- * there. After a failure, GCONV_NO_MEMORY, `to` is as it was. */
+/* Copies ICC profile, resolutions, EXIF, XMP, comment, `tags`, JPEG quality and `lossless` of `from` to `to`, replacing what
+ * is there. After a failure, GCONV_NO_MEMORY, `to` is as it was. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
 
 /* Frees what the image owns and zeroes it. NULL is allowed. */
@@ -115,8 +115,8 @@ typedef struct gconv_palette {
 } gconv_palette;
 
 typedef struct gconv_read_options {
-  uint64_t max_pixels; /* frames * height * width of the largest image that is decoded, four planes counted once; 0: the
-                          default */
+  uint64_t max_pixels; /* the largest image that is decoded, as frames * height * width * ceil(channels / 4). So images
+                          of 1 to 4 channels count alike. 0: the default */
   bool again;          /* the file was read before: warnings about its contents are not repeated */
   bool strip;          /* the caller does not want metadata: no warning if some cannot be read */
   bool unrounded; /* samples that would be rounded to levels of u8 or u16, such as samples of a PNM whose maxval is 2, become
@@ -124,8 +124,8 @@ typedef struct gconv_read_options {
   uint64_t max_bytes;     /* limit on files that must be in memory as a whole (WebP; TIFF through a pipe); 0: no limit */
   gconv_palette *palette; /* not NULL: PNG and TIFF with a palette are read as palette indices, u8 in one channel, and the
                              palette is stored here as soon as the header is read; for other files its count becomes 0 */
-  int32_t planes; /* above 1: an array of three dimensions whose first dimension has this size, and whose last has another,
-                     is read as one planar image C x H x W, not as a stack of frames: for networks with so many channels */
+  int32_t planes; /* for networks with this many channels. Above 1: an array of three dimensions is read as one planar image
+                     C x H x W, not as a stack of frames, if its first dimension has this size and its last has not */
   uint64_t reserved[4];
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
@@ -198,7 +198,7 @@ typedef struct gconv_difference {
   double white;     /* differences are multiplied by this to become levels: 255 or 65535; 1 if either image is f32 */
   uint64_t samples, differing;
   double largest;
-  int32_t frame, y, x, channel; /* where the first difference as large as that is; all 0 if there is none */
+  int32_t frame, y, x, channel; /* the place of `largest`, the first if there are several; all 0 if no sample differs */
   double mean, rmse;            /* the mean difference; the root of the mean of squared differences */
   double psnr; /* 10 log10(1 / rmse^2), in decibels: skimage.metrics.peak_signal_noise_ratio() with data_range 1; infinite
                   for equal images */

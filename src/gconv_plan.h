@@ -107,8 +107,8 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
                                      gconv_operation **operation);
 
 /* Applies operations one after the other: each takes the image that the one before it makes, so all but the last must make
- * one. Results of filters that keep the type of their image have the type of the first input. The caller may free the
- * stages. */
+ * one. Filters whose options set no output type give results of the type of the first input, even after a stage that makes
+ * another type. The caller may free the stages. */
 gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count, gconv_operation **operation);
 
 /* The part of an image to which an operation is applied. All may be 0 or NULL: the whole image. */
@@ -212,9 +212,10 @@ gconv_status gconv_plan_execute_device(const gconv_plan *plan, const gconv_array
 size_t gconv_plan_held_bytes(const gconv_plan *plan);
 
 /* Plans by rows, for images that are not in memory as a whole. Output rows are made in strips. A strip begins at a multiple
- * of gconv_plan_row_step(), which is 0 for plans that need the whole image. Plans of filters need it on a GPU, for several
- * frames or planes, with border wrap or range minmax, or with outputs of different heights. Plans of networks need it if
- * they were made with `rows` 0; else these rows are the step, and the largest height of a strip. */
+ * of gconv_plan_row_step(), which is 0 for plans that need the whole image. Plans of filters need the whole image on a GPU,
+ * for several frames or planes, with border wrap or range minmax, or with outputs of different heights. Plans of networks
+ * need it if they were made with `rows` 0. Otherwise the plan's number of rows is both the step and the largest height of a
+ * strip. */
 int32_t gconv_plan_row_step(const gconv_plan *plan);
 
 /* Finds the input rows *begin .. *end - 1 from which the output rows first .. first + count - 1 are computed, borders
@@ -251,7 +252,7 @@ typedef struct gconv_plan_info {
   double bytes;           /* input read once + outputs written once */
   size_t workspace_bytes; /* on a CPU: of each thread */
   double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; of fft, it is statistical.
-                         Responses below FLT_MIN may be off by their last bits besides, and fft may lose them */
+                         Responses below FLT_MIN may also be wrong in their last bits, and fft may lose them */
   double estimate_ms; /* estimated milliseconds of an execution, by the cost model, before what was learned by tuning */
 } gconv_plan_info;
 
@@ -269,8 +270,8 @@ typedef struct gconv_layer_info {
   int32_t batch;                           /* images at a time, so that the workspace suffices */
   double flop;                             /* 2 * N * K * C/G * R * S * P * Q */
   size_t workspace_bytes;                  /* on a CPU: of each thread */
-  double error_bound;                      /* error bound of a sum, relative to sum |w * x| + |bias|, or ... ... */
-  bool bound_of_largest; /* ... if this is true, to (sum |w|) * (largest |x| of the group's channels) + |bias| */
+  double error_bound;    /* error bound of a sum, relative to the size of the sum, which is sum |w * x| + |bias| ... */
+  bool bound_of_largest; /* ... or, if this is true, (sum |w|) * (largest |x| of the group's channels) + |bias| */
   double estimate_ms;
 } gconv_layer_info;
 
@@ -282,7 +283,7 @@ gconv_status gconv_plan_explain(const gconv_plan *plan, char **text);
 
 /* The result of a verification: the largest difference between outputs and their recomputation in float64. */
 typedef struct gconv_verification {
-  double max_error;    /* in units of the samples of the output (levels for u8 and u16), before rounding is accounted for */
+  double max_error;    /* in units of the samples of the output (levels for u8 and u16), rounding of integers included */
   double allowed;      /* the bound at the place of max_error, with 1/2 level for the rounding of integer outputs */
   double most_allowed; /* the largest finite bound of all places */
   size_t output;       /* the place of max_error: the output, and its frame, row, column, channel */

@@ -419,7 +419,8 @@ GCONV_VECTOR_LOOP(look_for_infinite, (const float *values, size_t count, bool *f
   *finite = !others;
 }
 
-/* Computes sums that are not finite again, without the samples at places that are no taps. */
+/* Recomputes each sum that is an infinity or NaN, leaving out samples under marks (gconv_is_mark()): 0 times such a sample
+ * is NaN. */
 static void mend_sums(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
                       size_t sums_stride) {
   for (int32_t k = 0; k < execution->problem->filters; k++) {
@@ -469,7 +470,7 @@ void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t fir
   if (problem->structure.marks > 0 && problem->in_type == GCONV_F32)
     mend_sums(execution, p, first, count, sums, sums_stride);
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
-  if (is_single(execution)) { /* without a division by channels */
+  if (is_single(execution)) { /* faster: the number of a pixel is not needed, so nothing is divided by `channels` */
     emit(problem, sums, count, gconv_output_row(execution, 0, p) + first * gconv_type_bytes(problem->out_type));
     return;
   }

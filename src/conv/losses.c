@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-/* The most multiply-adds for a row of places, and for all rows of an output. They take well below 1 ms, except for filters
- * of thousands of taps. In a row, at most MOST_COMPUTED responses are computed for black places, and as many for white
- * places. */
+/* The most multiply-adds at black places, and as many at white places: in a row, and in all rows of an output. A row may
+ * have at most MOST_COMPUTED responses of each kind, and may have one of each even if a filter has more taps than that. This
+ * takes well below 1 ms, except for filters of thousands of taps. */
 enum { ROW_WORK = 4096, ALL_WORK = 1 << 18, MOST_COMPUTED = 16 };
 
 /* A row of places in an output. */

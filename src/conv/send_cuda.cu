@@ -36,7 +36,8 @@ gconv_status send_some_rows(const gconv_way *way, const gconv_image *device, int
                               take_rows, &r, way->stream, way->waited_ms);
 }
 
-/* Sends rows that follow rows sent as bytes. The first row comes with the row above, which PNG's filters need. */
+/* Sends rows of samples that lie below rows sent as finished bytes of a PNG. PNG's filters need the row above the first of
+ * these rows, so it is sent, too. */
 gconv_status send_rows_below(const gconv_way *way, const gconv_image *device, int32_t first, int32_t count) {
   void *above;
   const size_t bytes = gconv_dense_row_bytes(device);
