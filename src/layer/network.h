@@ -155,6 +155,11 @@ static inline size_t gconv_step_out_floats(const gconv_step *step) {
   return (size_t)gconv_layer_image_floats(p->filters, (int64_t)p->out_height * p->out_width, p->out_blocks);
 }
 
+/* Makes the steps of a plan whose `out` is the shape of the network's input, and sets `out` to the shape of its output
+ * (network_steps.c). rows: of a band, or 0. any_algorithm: takes one that can, whatever the options name. */
+gconv_status gconv_network_make_steps(gconv_network_plan *network, const gconv_network_operation *operation,
+                                      const gconv_network_options *options, int32_t rows, bool any_algorithm);
+
 /* Finds which tensors between steps are in blocks of channels, before algorithms are chosen. Sets in_blocks and out_blocks
  * of their problems. */
 void gconv_network_lay_blocks(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options);
