@@ -414,7 +414,7 @@ class Refusals(TrainTest):
         self.spirals()
         for words, message in [(["--batch", "0"], "this takes a number of cases from 1 on, or full"), (["--validate", "120%"], "a share between 0% and 100%"),
                                (["--validate", "0.01%"], "leave no case"), (["--optimizer", "adan"], "did you mean adam?"), (["--elimination", "x"], "this takes lambda"),
-                               (["--windows", "0"], "this takes the number of samples"), (["--separator", "ab"], "this takes one character"), (["--label", "z"], "there is no column 'z'"),
+                               (["--windows", "0"], "this takes S or S:HOP"), (["--separator", "ab"], "this takes one character"), (["--label", "z"], "there is no column 'z'"),
                                (["--loss", "cross-entropy", "--net", "dense 2 tanh"], "softmax"), (["--rate", "-1"], "the rate is -1")]:
             self.refused(message, "--table", "s.csv", *words)
         self.refused("dens", "--table", "s.csv", net="dens 3 tanh")

@@ -130,10 +130,10 @@ static void bad_options(void **state) {
   options.sets_type = true;
   options.output_type = GCONV_I16;
   options.linear = true;
-  refuse(&image, box_filter(), options, GCONV_UNSUPPORTED, "none for linear light");
+  refuse(&image, box_filter(), options, GCONV_UNSUPPORTED, "cannot be made with linear light");
   options.linear = false;
   image.has_nodata = true;
-  refuse(&image, box_filter(), options, GCONV_UNSUPPORTED, "none for images with samples of no data");
+  refuse(&image, box_filter(), options, GCONV_UNSUPPORTED, "cannot be made with images with samples of no data");
   image.has_nodata = false;
   options.output_type = (gconv_type)4;
   refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "type is 4: it must be 0 to 3");
