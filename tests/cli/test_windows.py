@@ -235,7 +235,7 @@ class Windows(CommandTest):
         self.photo("p.png")
         words = ["-i", "s.npy", "-f", "n.safetensors", "-o", "x.csv"]
         for fragment, *more in (("--windows 19: n.safetensors takes windows of 20 samples: --windows 20", "--windows", "19:5"),
-                                ("this takes S or S:HOP", "--windows", "0"), ("this takes the number of samples", "--windows", "20:0"),
+                                ("this takes S or S:HOP", "--windows", "0"), ("this takes S or S:HOP", "--windows", "20:0"),
                                 ("--windows and --depth exclude each other", "--windows", "20", "--depth", "8"),
                                 ("--windows and --then exclude", "--windows", "20", "--then", "-f", "sobel"),
                                 ("--raw is for signals", "--raw", "f32le"), ("--format csv is for signals", "--format", "csv"),
