@@ -46,7 +46,8 @@ static bool follows(const gconv_layer_problem *p, const gconv_layer_problem *nex
          next->in_blocks == p->out_blocks;
 }
 
-/* Sets rows, leads and buffers for bands of `rows` rows of the last stage. Returns the floats of all buffers. */
+/* Sets rows, leads and buffers for bands of `rows` rows of the last stage. Returns the floats of all buffers; INT64_MAX if a
+ * buffer alone has too many: strides multiply the rows from stage to stage, up to numbers beyond 64 bits. */
 static int64_t lay(gconv_rolling *r, int64_t rows) {
   int64_t lead = 0, before = 0, floats = 0;
   for (size_t i = r->count; i-- > 0;) {
@@ -57,15 +58,17 @@ static int64_t lay(gconv_rolling *r, int64_t rows) {
     s->before = before;
     const int64_t first = lead * p->stride_y - p->pad_top; /* the row of the input that band 0 begins with */
     const int64_t needed = (rows - 1) * p->stride_y + (int64_t)(p->rows - 1) * p->dilation_y + 1;
+    s->in_row = p->width * (int64_t)(p->in_blocks ? GCONV_BLOCK : 1);
+    s->in_planes = gconv_layer_image_floats(p->channels, 1, p->in_blocks) / (p->in_blocks ? GCONV_BLOCK : 1);
     rows *= p->stride_y;
+    if (larger(needed, rows) > BUFFERS || s->in_planes * s->in_row > BUFFERS)
+      return INT64_MAX;
     const int64_t step = i > 0 ? r->stages[i - 1].solver->choice.algorithm->row_step : 1;
     lead = larger(first, first + needed - rows);
     lead = round_down(lead + step - 1, step);
     s->kept = i > 0 ? lead - first : 0;
     s->in_rows = i > 0 ? s->kept + rows : needed;
     before += (s->kept + rows - 1) / rows;
-    s->in_row = p->width * (int64_t)(p->in_blocks ? GCONV_BLOCK : 1);
-    s->in_planes = gconv_layer_image_floats(p->channels, 1, p->in_blocks) / (p->in_blocks ? GCONV_BLOCK : 1);
     floats += s->in_planes * s->in_row * s->in_rows;
   }
   return floats;

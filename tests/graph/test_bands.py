@@ -59,6 +59,16 @@ class Bands(CommandTest):
         y = np.exp(conv(np.maximum(conv(x.astype(float), W["a"], pads=(1,) * 4), 0), W["c"]))
         self.check("l.onnx", x, y / y.sum(1, keepdims=True))
 
+    def test_strides(self):
+        """Strides whose product is 0 in 64 bits: gconv divided by it."""
+        x = LOT.normal(size=(1, 1, 64, 64)).astype(np.float32)
+        np.save(self.folder / "x.npy", x)
+        for stride, count in (2, 62), (1024, 8):
+            nodes = [node("Conv", [f"v{i}" if i else "x", "w"], f"v{i + 1}" if i + 1 < count else "y", strides=[stride, 1]) for i in range(count)]
+            (self.folder / "s.onnx").write_bytes(graph(nodes, {"x": x}, constants={"w": np.ones((1, 1, 1, 1), np.float32)}, shapes={"x": ("n", 1, "h", "w")}))
+            self.gconv("x.npy", "-f", "s.onnx", "-o", "y.npy")
+            np.testing.assert_array_equal(np.load(self.folder / "y.npy").ravel(), x[0, 0, 0])
+
 
 if __name__ == "__main__":
     unittest.main()
