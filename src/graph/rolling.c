@@ -366,6 +366,7 @@ typedef struct strips_job {
   float *out;
   uint8_t *memory;
   int64_t in_floats, out_floats; /* of an image */
+  gconv_controlled *control;     /* of the caller: a strip is long, and helpers have no control of their own */
   atomic_int failure;            /* the first status that was not GCONV_OK */
 } strips_job;
 
@@ -380,7 +381,7 @@ static void make_strip(void *context, size_t turn, int seat) {
   gconv_status status = GCONV_OK;
   int none = GCONV_OK;
   memset(t.memory, 0, r->floats * sizeof *t.memory);
-  for (int64_t band = begin - r->stages[0].before; band < end; band++)
+  for (int64_t band = begin - r->stages[0].before; band < end && !gconv_control_stops(job->control); band++)
     for (size_t i = 0; i < r->count && status == GCONV_OK; i++)
       if (band >= begin - r->stages[i].before)
         status = make_band(&t, i, band);
@@ -393,7 +394,7 @@ gconv_status gconv_rolling_run(const gconv_rolling *r, int32_t images, const flo
   const gconv_rolling_stage *first = &r->stages[0], *last = &r->stages[r->count - 1];
   int64_t planes;
   const int64_t row = out_row(&last->whole, &planes);
-  strips_job job = {.rolling = r, .in = in, .out = out, .memory = memory};
+  strips_job job = {.rolling = r, .in = in, .out = out, .memory = memory, .control = gconv_control_here()};
   job.in_floats = first->in_planes * first->whole.height * first->in_row;
   job.out_floats = planes * last->whole.out_height * row;
   const size_t turns = (size_t)(images * r->strips);

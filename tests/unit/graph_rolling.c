@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolutions that roll (src/graph/rolling.h) make the bytes of the same convolutions one after the other. */
+/* Convolutions that roll (src/graph/rolling.h) make the bytes of the same convolutions one after the other, and stop soon.
+ */
 #include "base/memory.h"
+#include "gconv_embed.h"
 #include "graph/rolling.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,7 +180,71 @@ static void test_bytes(void **unused) {
   gconv_device_close(device);
 }
 
+/* ---- Stops ---- */
+
+static pthread_t caller;
+static atomic_int flag, calls; /* calls of the tail: all, or those of a helper */
+
+static void count_calls(const gconv_layer_tail *tail, float *values, size_t count) {
+  (void)tail, (void)values, (void)count;
+  atomic_fetch_add(&calls, 1);
+}
+
+/* Wants no more once a thread other than the caller has made outputs. */
+static void stop_in_helper(const gconv_layer_tail *tail, float *values, size_t count) {
+  (void)tail, (void)values, (void)count;
+  if (!pthread_equal(pthread_self(), caller)) {
+    atomic_store(&flag, 1);
+    atomic_fetch_add(&calls, 1);
+  }
+}
+
+/* A helper ends after the band at work: a strip may be half of a large image, which takes many seconds. */
+static void test_stops(void **unused) {
+  gconv_layer_tail tail = {.apply = count_calls};
+  gconv_layer_problem p = {.images = 1, .channels = 8, .filters = 8, .height = 320, .width = 512, .groups = 1};
+  (void)unused;
+  p.rows = p.columns = 3;
+  p.pad_top = p.pad_left = p.stride_y = p.stride_x = p.dilation_y = p.dilation_x = 1;
+  p.out_height = p.height;
+  p.out_width = p.width;
+  chain c = {.count = 2, .images = 1, .problems = {p, p}, .names = {"direct", "direct"}};
+  c.problems[1].tail = &tail;
+  gconv_solver solvers[MOST_STAGES] = {{.constant = true}}, *list[] = {&solvers[0], &solvers[1]};
+  gconv_rolling *rolling = NULL;
+  float *numbers[] = {draw_floats(8 * 73), draw_floats(8 * 73)}, *in = map_of(&p);
+  assert_int_equal(gconv_device_open("cpu", 2, &device), GCONV_OK);
+  assert_true(choose(&c, solvers));
+  assert_int_equal(gconv_rolling_make(list, 2, 0, device->threads, &rolling), GCONV_OK);
+  assert_true(rolling && rolling->bands > 8);
+  give_weights(&c, solvers, numbers);
+  free(run_rolling(&c, rolling, in));
+  const int64_t of_band = atomic_load(&calls) / rolling->bands;
+  void *memory = NULL;
+  assert_int_equal(gconv_allocate(gconv_rolling_bytes(rolling), "the bands", &memory), GCONV_OK);
+  float *out = map_of(&p);
+  const gconv_control control = {.stop = (const volatile int *)(const void *)&flag};
+  caller = pthread_self();
+  tail.apply = stop_in_helper;
+  gconv_control_use(&control);
+  for (atomic_store(&calls, 0); atomic_load(&calls) == 0;) { /* until a helper is awake in time */
+    const gconv_status status = gconv_rolling_run(rolling, 1, in, out, device->threads, memory);
+    assert_int_equal(status, atomic_load(&flag) ? GCONV_STOPPED : GCONV_OK);
+  }
+  gconv_control_use(NULL);
+  assert_true(atomic_load(&calls) <= of_band);
+  gconv_rolling_free(rolling);
+  gconv_release(memory);
+  free(in);
+  free(out);
+  for (int32_t i = 0; i < 2; i++) {
+    free(numbers[i]);
+    gconv_release(solvers[i].weights);
+  }
+  gconv_device_close(device);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes), cmocka_unit_test(test_stops)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
