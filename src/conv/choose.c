@@ -25,6 +25,14 @@ double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tun
   return gconv_tuning_ratio(tuning, &like);
 }
 
+/* Whether an algorithm rounds sums that others compute exactly: those of integers times a power of two. The range wrap cuts
+ * a sum that is rounded down to the level below, however small the error. Integers of rank 1 are an integer column times an
+ * integer row. */
+static bool rounds_integers(const gconv_problem *problem, const gconv_algorithm *row) {
+  const bool factors = strcmp(row->info.name, "separable") == 0 && problem->structure.rank != 1;
+  return problem->structure.integers.unit > 0 && (row->spreads || factors);
+}
+
 static const char *find_obstacle(const gconv_problem *problem, const gconv_options *options, const gconv_algorithm *row) {
   if (row->spreads && options->alpha == GCONV_ALPHA_PREMULTIPLY)
     return "premultiplied colours, which are divided by alpha: it does not keep zeros of alpha";
@@ -35,6 +43,8 @@ static const char *find_obstacle(const gconv_problem *problem, const gconv_optio
   bool is_auto = strcmp(options->algorithm, "auto") == 0;
   if (is_auto && !gconv_leaves_out_marks(row, problem))
     return "filters with places that are no taps, on floats: it would multiply NaN by 0 there";
+  if (is_auto && problem->epilogue.wrap && rounds_integers(problem, row))
+    return "the range wrap of sums of integers: it rounds them, and a level less may be left";
   return row->supports(problem);
 }
 

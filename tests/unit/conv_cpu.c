@@ -419,6 +419,42 @@ static void wrapping_is_casting(void **state) {
   gconv_device_close(device);
 }
 
+/* Sums of integers are not rounded before the range wrap cuts them, whatever auto chooses: the numbers of the reference. */
+static void auto_wraps_integers_exactly(void **state) {
+  (void)state;
+  enum { MOST = 21 };
+  gconv_device *device = NULL;
+  assert_int_equal(gconv_device_open("cpu", 1, &device), GCONV_OK);
+  for (int type = GCONV_U8; type <= GCONV_U16; type++)
+    for (int32_t size = 3; size <= (type == GCONV_U8 ? MOST : 9); size += 2) {
+      const shape s = {(gconv_type)type, (gconv_type)type, 60, 90, 1, size, size, 1, ORDINARY, .border = GCONV_BORDER_ZERO};
+      gconv_image image = make_image(&s), made[2];
+      float taps[MOST * MOST];
+      for (int i = 0; i < size * size; i++)
+        taps[i] = (float)((int)draw(7) - 3);
+      const gconv_filter filter = {
+          .rows = size, .columns = size, .anchor_row = size / 2, .anchor_column = size / 2, .divisor = 1, .taps = taps};
+      gconv_options options = gconv_options_default();
+      options.range = GCONV_RANGE_WRAP;
+      for (int a = 0; a < 2; a++) {
+        const gconv_filters filters = {.items = (gconv_filter *)&filter, .count = 1};
+        gconv_plan *plan = NULL;
+        options.algorithm = a == 0 ? "reference" : "auto";
+        made[a] = (gconv_image){0};
+        assert_int_equal(gconv_plan_filters(device, &image, &filters, &options, &plan), GCONV_OK);
+        assert_int_equal(gconv_plan_execute(plan, &image, &made[a], 1, NULL), GCONV_OK);
+        gconv_plan_free(plan);
+      }
+      for (int32_t y = 0; y < 60; y++)
+        assert_memory_equal((const char *)made[1].data + (size_t)y * made[1].row_bytes,
+                            (const char *)made[0].data + (size_t)y * made[0].row_bytes, 90 * gconv_type_bytes(s.type));
+      gconv_image_free(&made[0]);
+      gconv_image_free(&made[1]);
+      gconv_image_free(&image);
+    }
+  gconv_device_close(device);
+}
+
 /* Lanes beyond the last sample are dropped, but numbers that are almost 0 make their processor 10 to 30 times slower. So no
  * result depends on this: whatever lay in memory, no lane computes such numbers. */
 static void no_lane_computes_what_lay_in_memory(void **state) {
@@ -574,6 +610,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(levels_are_those_of_pixel_h),
                                      cmocka_unit_test(every_algorithm_is_right_on_wide_images),
                                      cmocka_unit_test(wrapping_is_casting),
+                                     cmocka_unit_test(auto_wraps_integers_exactly),
                                      cmocka_unit_test(no_lane_computes_what_lay_in_memory),
                                      cmocka_unit_test(auto_chooses_by_rank_and_zeros),
                                      cmocka_unit_test(integers_are_found),
