@@ -416,11 +416,12 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
   double between[2] = {0, 0}, widest = 0, workspace = 0, input_bytes = before;
   const double bled = network->bleeds ? gconv_pixel_bytes(&network->base.like) * (1 + 1.0 / network->base.like.channels) : 0;
   need->image = before + bled + (network->grays ? gconv_pixel_bytes(&network->seen) : 0);
-  for (size_t i = 0; i < network->count; i++) {
+  for (size_t i = 0, turn = 0; i < network->count; i++) {
     const gconv_layer_info *info = &network->steps[i].info;
     bool is_maps = network->combine == GCONV_COMBINE_NONE && i + 1 == network->count;
     double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
-    between[i % 2] = fmax(between[i % 2], is_maps || network->steps[i].inner ? 0 : bytes);
+    between[turn] = fmax(between[turn], is_maps || network->steps[i].inner ? 0 : bytes);
+    turn = network->steps[i].inner ? turn : 1 - turn; /* as in network_cpu.c: inner steps write neither of the two */
     need->fixed += network->steps[i].rolling ? (double)gconv_rolling_bytes(network->steps[i].rolling) : 0;
     widest = fmax(widest, is_maps && network->steps[i].graph ? 0 : bytes); /* a graph has its results in its own memory */
     need->verify = fmax(need->verify, 4 * (before + bytes) + 4 * input_bytes);
