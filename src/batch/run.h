@@ -60,8 +60,9 @@ typedef struct gconv_run {
   gconv_budget budget; /* memory.c */
 
   /* write.c. */
-  pthread_mutex_t array_lock; /* guards `array` */
+  pthread_mutex_t array_lock; /* guards `array` and `array_like` */
   gconv_row_writer *array;    /* the one array of all results; NULL before its first frame */
+  gconv_image array_like;     /* the header of its first result */
 
   pthread_mutex_t lock; /* guards all below, and *summary */
 

@@ -183,7 +183,22 @@ static gconv_status open_array(gconv_run *run, const gconv_image *like) {
   header.frames = last->frame + last->header.frames * (int32_t)last->count;
   if (batch->nhwc)
     gconv_header_to_nhwc(&header);
-  return gconv_row_writer_open(batch->outputs->paths.items[0], &options, &header, &run->array);
+  run->array_like = gconv_header_of(like);
+  GCONV_TRY(gconv_row_writer_open(batch->outputs->paths.items[0], &options, &header, &run->array));
+  if (batch->existing == GCONV_EXISTING_BACK_UP)
+    gconv_row_writer_back_up(run->array);
+  return GCONV_OK;
+}
+
+/* Fails unless a result has the shape of the first one. (The pages of a TIFF may differ.) */
+static gconv_status check_alike(const gconv_run *run, const gconv_image *like) {
+  gconv_image other = *like;
+  other.frames = run->array_like.frames;
+  if (gconv_image_same_shape(&run->array_like, &other))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "its images differ in size, channels or type, and one array holds images that are alike: name a folder "
+                    "(-o results/ --format npy)");
 }
 
 /* Adds rows of a frame to the one array. Thread-safe. `like`: the header of a result. */
@@ -193,6 +208,7 @@ static gconv_status add_to_frame(gconv_run *run, const gconv_image *like, int32_
   pthread_mutex_lock(&run->array_lock);
   if (!run->array)
     status = open_array(run, like);
+  GCONV_THEN(status, check_alike(run, like));
   GCONV_THEN(status, add_rows(run->array, run->batch->nhwc, frame, rows, first));
   pthread_mutex_unlock(&run->array_lock);
   return status;

@@ -76,6 +76,13 @@ class OneArray(CommandTest):
         (self.folder / "cut.png").write_bytes((self.folder / "b.png").read_bytes()[:3000])
         self.gconv("-i", "a.png", "cut.png", *words, "all.npy", status=1)
         self.assertFalse((self.folder / "all.npy").exists())
+        pages = [Image.fromarray(noise(height, 50)) for height in (40, 30, 50)]  # as many rows as three of 40
+        pages[0].save(self.folder / "pages.tif", save_all=True, append_images=pages[1:])
+        for names in (("pages.tif", "s.npy"), ("s.npy", "pages.tif")):
+            said = self.gconv("-i", *names, *words, "all.npy", status=1).stderr
+            self.assertIn("pages.tif: its images differ in size", said)
+            self.assertNotIn("rows are missing", said)
+            self.assertFalse((self.folder / "all.npy").exists())
 
 
 class BehindEachOther(CommandTest):
