@@ -125,6 +125,8 @@ static gconv_status prepare(passage *p, const char *output, const gconv_options 
   gconv_metadata_lend(&header, &p->like);
   header.pixels_per_metre_x = header.width == p->like.width ? p->like.pixels_per_metre_x : 0;
   header.pixels_per_metre_y = header.height == p->like.height ? p->like.pixels_per_metre_y : 0;
+  if (header.width != p->like.width || header.height != p->like.height)
+    header.unitless_x = header.unitless_y = 0;
   return gconv_row_writer_open(output, &write, &header, &p->writer);
 }
 
@@ -149,10 +151,12 @@ static gconv_status run(passage *p) {
 static void take_imagej(const gconv_image *like, double spacing[3]) {
   static const char mark[] = "ImageJ=";
   const char *text = like->tags ? memmem(like->tags, like->tags_bytes, mark, strlen(mark)) : NULL;
+  if (text && !memchr(text, '\0', like->tags_bytes - (size_t)(text - (const char *)like->tags)))
+    return; /* the mark is in a header of FITS, which does not end with a 0 byte, as texts of TIFF do */
   const char *unit = text ? strstr(text, "\nunit=") : NULL, *planes = text ? strstr(text, "\nspacing=") : NULL;
   double value = 0;
-  if (!unit || (strncmp(unit, "\nunit=um\n", 9) != 0 && strncmp(unit, "\nunit=micron", 12) != 0 &&
-                strncmp(unit, "\nunit=\\u00B5m", 13) != 0))
+  if (!unit || (strncmp(unit, "\nunit=um\n", 9) != 0 && strcmp(unit, "\nunit=um") != 0 &&
+                strncmp(unit, "\nunit=micron", 12) != 0 && strncmp(unit, "\nunit=\\u00B5m", 13) != 0))
     return;
   if (spacing[0] == 0 && planes && sscanf(planes, "\nspacing=%lf", &value) == 1 && value > 0)
     spacing[0] = value;

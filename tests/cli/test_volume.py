@@ -139,6 +139,12 @@ class Volume(helper.CommandTest):
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
         self.check(wanted, "gaussian:sigma=0.5um,truncate=3", name="in.tif")
         self.check(wanted, "gaussian:fwhm=1.177410022515um,truncate=3", name="in.tif", atol=1e-5)
+        sizes = [f"NAXIS{i}  = {n}" for i, n in enumerate(self.array.shape[::-1], 1)]
+        cards = ["SIMPLE  = T", "BITPIX  = -32", "NAXIS   = 3", *sizes, *["HISTORY ImageJ=1.53t"] * 29, "END"]
+        header = "".join(card.ljust(80) for card in cards).ljust(2880)  # no 0 byte ends it, as one ends ImageJ's text
+        (self.folder / "in.fits").write_bytes(header.encode() + self.array.astype(">f4").tobytes().ljust(2880 * 64, b"\0"))
+        job = "volume", "in.fits", "-f", "gaussian:sigma=1um", "-o", "out.npy"
+        self.assertIn("how far its voxels are apart", self.gconv(*job, status=(1, 2)).stderr)
 
     def test_units_and_refusals(self):
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
