@@ -136,7 +136,7 @@ static const gconv_option options[] = {
     OPTION(0, "border", "MODE", border, border, .also = "boundary", .word_at = gconv_word_border_at,
            .synonyms = gconv_border_words, .drawing = GCONV_BORDER_DRAWING,
            .help = "what lies outside the volume, also along z; default: zero"),
-    GCONV_HOLE_ROWS,
+    GCONV_HOLE_ROWS(""),
     OPTION(0, "stride", "N|ZxYxX", text, strides, .help = "compute every N-th voxel only; default: 1"),
     OPTION(0, "spacing", "N|ZxYxX", text, spacing, .also = "voxel-size",
            .help = "micrometres between voxels, for lengths such as sigma=2um; default: what the file says (TIFF of ImageJ: "

@@ -15,19 +15,19 @@ typedef struct gconv_hole_options {
 
 extern const gconv_synonym gconv_nan_words[]; /* of --nan */
 
-/* The rows of the table of options (job_options.c). */
+/* The rows of the table of options (job_options.c). `of_each`: help on weights of each image, or "". */
 #define GCONV_MASK_ROW                                                                                                      \
   OPTION(0, "mask", "FILE", once, mask, KEEPS, .near = "alpha-mask",                                                        \
          .help = "filter only where this image, which is as large as the inputs, is white: grey blends the result with "    \
                  "the input, black keeps the input; its alpha counts too; 'masks/{stem}.png' is a mask for each image")
-#define GCONV_HOLE_ROWS                                                                                                     \
+#define GCONV_HOLE_ROWS(of_each)                                                                                            \
   OPTION(0, "nan", "MODE", word, holes.nan, CHANGES, .near = "missing nan-treatment invalid", /* gconv_nan */               \
          .words = "keep|skip|fill|zero", .synonyms = gconv_nan_words,                                                       \
          .help = "what becomes of NaN and infinities: keep (default: they spread), skip (sums leave them out, with their "  \
                  "taps, and they stay missing), fill (sums leave them out and fill their places), or zero"),                \
       OPTION(0, "weights", "FILE", once, holes.weights, KEEPS, .near = "confidence weight",                                 \
              .help = "the weight of each pixel, an image as large as the inputs: a mask, or confidence; a result is the "   \
-                     "sum of weighted samples over the sum of their weights; {stem} as in --mask"),                         \
+                     "sum of weighted samples over the sum of their weights" of_each),                                      \
       OPTION(0, "nodata", "V", text, holes.nodata, CHANGES, .near = "blank no-data fill-value",                             \
              .help = "samples of this value (0 .. 255, 0 .. 65535, or a float) are missing, as where a GeoTIFF says so"),   \
       OPTION(0, "preserve-nan", NULL, flag, holes.preserves, CHANGES,                                                       \

@@ -20,8 +20,20 @@ static bool has_templates(const gconv_main_job *job) {
   return is_template(job->mask_name) || is_template(job->holes->weights);
 }
 
+/* Returns the field of the template that is not known of a picture, or NULL: the frames of an image have one picture, and
+ * the picture's format is its own. */
+static const char *find_unknown(const char *word) {
+  static const char *const unknown[] = {"{frame}", "{filter}", "{output}", "{ext}", NULL};
+  size_t i = 0;
+  while (unknown[i] && !strstr(word, unknown[i]))
+    i++;
+  return unknown[i];
+}
+
 /* Names the picture of each image. Fails unless all of them exist, and no result would replace one. */
 static gconv_status name_pictures(const gconv_main_job *job, const char *option, const char *word, gconv_outputs *pictures) {
+  if (find_unknown(word))
+    return gconv_refuse("%s %s: this takes {stem} and {index} of the image, and no %s", option, word, find_unknown(word));
   gconv_filter label = {.name = ""};
   const gconv_filters labels = {.items = &label, .count = 1};
   const gconv_naming naming = {.output = word, .format = gconv_format_by_name("npy"), .filters = &labels};

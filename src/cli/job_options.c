@@ -348,7 +348,7 @@ const gconv_option gconv_job_options[] = {
            .help = "filter only this rectangle, W x H pixels from column X, row Y on; the rest of the image stays as it is, "
                    "and filters at the edges of the rectangle read it"),
     GCONV_MASK_ROW,
-    GCONV_HOLE_ROWS,
+    GCONV_HOLE_ROWS("; {stem} as in --mask"),
     OPTION(
         0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale", .near = "mono",
         .help =

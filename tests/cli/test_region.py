@@ -271,6 +271,8 @@ class Mask(Part):
                 self.assert_pixels("one.png", self.pixels(f"out/{name}.png"))
         words = ("-i", "in", "-f", BLUR, "--mask", "masks/{stem}.png")
         self.usage_error("takes one --mask", *words, "-o", "all.npy")
+        for field in "{frame}", "{filter}", "{output}", "{ext}":  # the mask of the first frame was taken for all
+            self.usage_error(f"and no {field}", "-i", "in", "-f", BLUR, "--mask", f"masks/{field}.png", "-o", "out/")
         self.usage_error("choose another name", *words, "-o", "masks/")
         self.usage_error("choose another name", "-i", "in/a.png", "-f", BLUR, "--weights", "masks/a.png", "-o", "masks/a.png")
         self.usage_error("can be read only once", "-i", "-", "-f", BLUR, "--weights", "-", "-o", "o.png")
