@@ -247,6 +247,12 @@ static nb::object results(Outputs *outputs) {
   return nb::tuple(all);
 }
 
+static void check_alpha(const gconv_image &header) {
+  if (header.alpha && (header.planar || header.channels % 2 != 0))
+    refuse("alpha is the last channel of an array of 2 or 4, H x W x C, and this has %d%s", header.channels,
+           header.planar ? " as planes" : "");
+}
+
 nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle device_name, nb::handle out,
                           nb::handle stream_number, bool any_stream) {
   Samples samples;
@@ -258,9 +264,7 @@ nb::object Operation::run(nb::handle image, nb::handle axes_text, nb::handle dev
   if (!lay_out(samples, axes, nullptr, &in, &header))
     return nb::none();
   header.alpha = alpha_;
-  if (alpha_ && (header.planar || header.channels % 2 != 0))
-    refuse("alpha is the last channel of an array of 2 or 4, H x W x C, and this has %d%s", header.channels,
-           header.planar ? " as planes" : "");
+  check_alpha(header);
   gconv_device *device = device_named(device_of(samples, device_name));
   const bool on_gpu = strcmp(gconv_device_get_info(device)->name, "cpu") != 0;
   const bool by_images = samples.device < 0 && (on_host_ || on_gpu);
@@ -349,6 +353,7 @@ nb::object Operation::explain(nb::handle shape, const std::string &type, bool pl
 
 nb::dict Operation::info(nb::handle shape, const std::string &type, bool planar, const std::string &device_name) {
   const gconv_image like = header_of(shape, type, planar, alpha_);
+  check_alpha(like);
   const Taken taken(*this, like, device_named(device_name), nullptr);
   const gconv_plan_info *info = gconv_plan_get_info(taken.plan);
   return dict_of("device", info->device, "algorithm", info->algorithm, "math", info->math, "exact", info->exact, "outputs",

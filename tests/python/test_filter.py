@@ -161,6 +161,8 @@ class Numbers(unittest.TestCase):
         self.assertEqual(light.shape, image.shape)
         plan = gconv.Plan("gaussian", (*image.shape[:2], 4), alpha="drop")
         self.assertEqual(plan.info["output_shape"], (1, 3, *image.shape[:2]))
+        with self.assertRaisesRegex(gconv.ArgumentError, "alpha is the last channel"):
+            gconv.Plan("gaussian", image.shape, alpha="drop")
         alpha = gconv.filter(np.dstack([image, image[..., 0]]), "gaussian", alpha="keep")
         np.testing.assert_array_equal(alpha[..., 3], image[..., 0])
         stretched = gconv.filter(image, "sobel_x", range="minmax")
