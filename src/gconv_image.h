@@ -168,7 +168,7 @@ typedef struct gconv_write_options {
   gconv_tiff_compression tiff_compression;
   gconv_stored_type store; /* for f32 images and formats that offer it; a warning counts samples out of range */
   double unit;             /* with GCONV_STORE_I16: a sample of 1 is stored as this number; 0 means 1 */
-  bool strip;              /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
+  bool strip;              /* leave out EXIF, XMP and comments; what else the format holds stays: ICC profile, resolution */
   const gconv_palette
       *palette; /* for PNG: the samples of a u8 image of one channel are indices into this palette. NULL: they are grey */
   uint64_t reserved[4];

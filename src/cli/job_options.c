@@ -307,7 +307,7 @@ const gconv_option gconv_job_options[] = {
                .help = "compression of TIFF, all without loss: none (default), deflate (fast, on all threads), lzw or zstd"),
     OPTION(0, "strip", NULL, flag, job.strip, CHANGES, .also = "no-metadata no-exif",
            .help = "leave EXIF, XMP and comments out; default: keep them, with the orientation reset and without the "
-                   "thumbnail; ICC profile and resolution always stay"),
+                   "thumbnail; ICC profile and resolution stay if the format holds them"),
     OPTION(0, "preserve-times", NULL, flag, job.preserve_times, KEEPS, .also = "preserve-time keep-times",
            .near = "mtime preserve times", .help = "give results the modification times of their inputs; default: now"),
     MAP_OPTION(0, "no-clobber", NULL, flag, common.no_clobber, KEEPS, .also = "no-overwrite keep-existing",
