@@ -2,6 +2,7 @@
 /*
  * The main job, images in and results out: what its parts share.
  *   job.c        makes the job of its settings, before the first image is read
+ *   job_operation.c  the operation: stages of filters, banks and networks
  *   job_results.c  names of the results, and checks with them
  *   inputs.c     reports on the search for inputs
  *   networks.c   networks and support vector machines, whose files -f names
@@ -68,9 +69,6 @@ typedef struct gconv_main_job {
  * headers where names of outputs depend on them, names the outputs, keeps the inputs of this shard, and makes job->batch. */
 gconv_status gconv_job_prepare(gconv_main_job *job);
 
-/* Makes job->batch.operation. Call it after everything that can change the options. */
-gconv_status gconv_job_make_operation(gconv_main_job *job);
-
 /* Opens the manifest, if --resume wants one and it is not open yet. With `writes` it is continued, else only read. */
 gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes);
 
@@ -80,6 +78,17 @@ int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job
 
 /* Frees what the job owns. */
 void gconv_job_free(gconv_main_job *job);
+
+/* ---- job_operation.c ---- */
+
+/* Returns how results are combined: as `asked`, if >= 0; else derivatives, such as sobel's, become their magnitude. */
+int gconv_job_choose_combine(const gconv_filters *filters, int asked);
+
+/* Makes options of plain filters from the settings of a layer, with defaults for options that were not given. */
+void gconv_job_make_plain_options(gconv_layer *layer, gconv_options *options);
+
+/* Makes job->batch.operation. Call it after everything that can change the options. */
+gconv_status gconv_job_make_operation(gconv_main_job *job);
 
 /* ---- job_results.c ---- */
 

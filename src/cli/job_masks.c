@@ -78,7 +78,6 @@ static gconv_status name_masks(gconv_main_job *job, bool resumes) {
 
 gconv_status gconv_job_read_mask(gconv_main_job *job, bool resumes) {
   GCONV_TRY(gconv_hole_options_check(job->holes, job->has_banks && job->before_count == 0));
-  job->border_given |= gconv_hole_options_leave_out(job->holes); /* the rim is not dark then: no warning */
   GCONV_TRY(name_masks(job, resumes));
   GCONV_TRY(read_masks_of(job, 0));
   gconv_job_warn(job);

@@ -2,6 +2,7 @@
 /* Warnings of options that are allowed together, but whose results most users do not expect. */
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/job_holes.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -124,7 +125,8 @@ static void warn_of_rims(const gconv_main_job *job) {
                                         [OTHER_RIM] = "the rim becomes brighter or darker than it should"};
   reach width;
   rim kind = NO_RIM;
-  if (job->border_given || job->has_banks || (job->arithmetic && job->arithmetic[job->before_count].statistic))
+  if (job->border_given || gconv_hole_options_leave_out(job->holes) || job->has_banks ||
+      (job->arithmetic && job->arithmetic[job->before_count].statistic))
     return;
   const gconv_filter *filter = find_rim(job, &width, &kind);
   if (filter && shows(job, width))
