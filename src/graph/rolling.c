@@ -100,8 +100,9 @@ static bool fits_steps(const gconv_rolling *r, int64_t rows) {
   return fits;
 }
 
-/* Chooses the rows of a band, up to `limit`: buffers stay in the caches, and bands end where the output does, if possible.
- * Returns 0 if they must, as a tail finds other tensors by the place of its outputs, and cannot. */
+/* Returns the rows of a band, at most `limit`, for which the buffers fit into the caches. Prefers a number that divides the
+ * height of the output. A tail that reads other tensors needs such a number, as it finds their elements by the position of
+ * its outputs: returns 0 if there is none. */
 static int64_t choose_rows(gconv_rolling *r, int64_t limit) {
   const int64_t height = out_height(r);
   const gconv_layer_tail *tail = r->stages[r->count - 1].whole.tail;

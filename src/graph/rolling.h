@@ -26,8 +26,8 @@ typedef struct gconv_rolling_stage {
   gconv_solver *solver;      /* the caller's */
   gconv_layer_problem whole; /* of all rows of one image; solver->choice.problem is that of a band */
   int64_t rows, lead;        /* of bands of the output */
-  int64_t before;            /* bands before the first of a strip that the stage makes for the next stages */
-  int64_t kept, in_rows;     /* rows of the input that the band before had, too; all rows of the buffer */
+  int64_t before;            /* a strip begins so many bands earlier at this stage, for rows that later stages need */
+  int64_t kept, in_rows;     /* rows of the buffer that are kept from the previous band; all rows of the buffer */
   int64_t in_row;            /* floats of a row of the input, of one channel or block */
   int64_t in_planes;         /* channels or blocks of the input */
   size_t in_at;              /* floats before the buffer in the memory of a run */
@@ -43,10 +43,11 @@ typedef struct gconv_rolling {
   size_t workspace_bytes; /* of a thread */
 } gconv_rolling;
 
-/* Lets the problems of `count` solvers, whose algorithms are chosen and whose weights are not prepared yet, roll: the output
- * of one is the input of the next. As many of them do as have room in the caches: (*rolling)->count. `threads` may be NULL.
- * *rolling stays NULL, and nothing changes, if an algorithm cannot, or if the maps between the stages have fewer than
- * `least` floats. */
+/* Makes the first solvers of `count` go through the image together. The output of each solver is the input of the next; all
+ * have an algorithm, but no prepared weights yet. (*rolling)->count tells how many solvers go together: as many as have
+ * buffers that fit into the caches. Their problems become those of bands. *rolling stays NULL, and no problem changes, if
+ * the first two solvers cannot go together, or if the maps between the solvers have fewer than `least` floats. `threads` may
+ * be NULL. */
 gconv_status gconv_rolling_make(gconv_solver *const *solvers, size_t count, int64_t least, gconv_threads *threads,
                                 gconv_rolling **rolling);
 void gconv_rolling_free(gconv_rolling *rolling);
