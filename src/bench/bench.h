@@ -369,8 +369,20 @@ gconv_status gconv_bench_check_plot(const char *file);
 /* Names of the kinds of instructions, and of the ways between memories, of a profile; NULL past the end. */
 const char *gconv_bench_kind_name(size_t kind);
 const char *gconv_bench_path_name(size_t path);
-/* Draws the profiles of the rows, or the occupancy that follows from their kernels. */
-gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *file, bool occupancy);
+/* The panels of profiles: speed of light of units and memory; instructions by kind; what warps waited for; bytes between
+ * memories; occupancy, registers and shared memory; joules; and, computed, the occupancy of other launches. */
+enum {
+  GCONV_DRAW_BUSY = 1,
+  GCONV_DRAW_INSTRUCTIONS = 2,
+  GCONV_DRAW_WAITS = 4,
+  GCONV_DRAW_BYTES = 8,
+  GCONV_DRAW_WARPS = 16,
+  GCONV_DRAW_ENERGY = 32,
+  GCONV_DRAW_OCCUPANCY = 64,
+  GCONV_DRAW_PROFILE = 63 /* what was measured */
+};
+/* Draws these panels of the profiles of the rows. */
+gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *file, int drawn);
 /* Draws the rows. `axes`: an experiment's commands for gnuplot; NULL: by settings->plot_kind. */
 gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);
 /* Draws the rows, and in FILE-profile.svg their profiles, if there are any. file: of the settings. */

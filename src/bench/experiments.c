@@ -12,13 +12,10 @@ typedef enum axis { OVER_BATCH, OVER_SIZE, OVER_WORKSPACE } axis;
 
 enum { MOST_IMAGES = 2, MOST_NUMBERS = 12 };
 
-/* What --plot draws. Experiments that draw a profile or occupancy always read counters, as with --profile. */
-typedef enum drawn { DRAW_TIMES, DRAW_PROFILE, DRAW_OCCUPANCY } drawn;
-
 /* Arrays that are not full end with zeros. */
 typedef struct experiment {
   const char *name;
-  drawn drawn;
+  int drawn; /* panels that --plot draws of profiles, in place of times; counters are then read as with --profile */
   axis axis;
   gconv_bench_image images[MOST_IMAGES];
   int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
@@ -92,9 +89,9 @@ static const experiment experiments[] = {
     {LAYERS("figure-5.5")},
     {LAYERS("figure-5.6")},
     {LAYERS("figure-5.7")},
-    {LAYERS("figure-5.8"), .drawn = DRAW_PROFILE},
-    {LAYERS("figure-5.9"), .drawn = DRAW_OCCUPANCY},
-    {LAYERS("figure-5.10"), .drawn = DRAW_PROFILE},
+    {LAYERS("figure-5.8"), .drawn = GCONV_DRAW_BUSY | GCONV_DRAW_INSTRUCTIONS | GCONV_DRAW_WAITS},
+    {LAYERS("figure-5.9"), .drawn = GCONV_DRAW_OCCUPANCY},
+    {LAYERS("figure-5.10"), .drawn = GCONV_DRAW_BYTES},
     {LAYERS("layer-steps")},
     {LAYERS("layouts")},
     {NETS("backprop", ALONG_PARAMETERS "set ylabel 'ms an epoch'\n"), .sizes = {15360}},
@@ -250,7 +247,7 @@ void gconv_bench_take_words(gconv_bench *bench) {
 
 bool gconv_bench_is_of_counters(const char *name) {
   const experiment *chosen = name ? find_experiment(name) : NULL;
-  return chosen && chosen->drawn != DRAW_TIMES;
+  return chosen && chosen->drawn;
 }
 
 gconv_status gconv_bench_check_experiment(const gconv_bench_settings *settings) {
@@ -322,8 +319,8 @@ gconv_status gconv_bench_experiment(gconv_bench *bench) {
   GCONV_THEN(status, printed);
   if (status != GCONV_OK || !settings->plot)
     return status;
-  if (chosen->drawn != DRAW_TIMES)
-    return gconv_bench_plot_profiles(bench, settings->plot, chosen->drawn == DRAW_OCCUPANCY);
+  if (chosen->drawn)
+    return gconv_bench_plot_profiles(bench, settings->plot, chosen->drawn);
   const char *axes = chosen->axes             ? chosen->axes
                      : chosen->measure_layers ? gconv_bench_convolution_axes(chosen->name)
                                               : choose_axes(chosen);

@@ -6,7 +6,7 @@
 
 /* A line joins the points of one series in one panel, in their order. */
 typedef struct gconv_plot_point {
-  char panel[96], series[128];
+  char panel[96], series[224];
   double x, y;
   char label[24]; /* for plots with labels in place of x */
   /* Set by gconv_plot_draw(): the index of the first point of the panel, of the series in all panels, and of the series in

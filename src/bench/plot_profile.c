@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Draws profiles: how busy units and memories were, instructions by kind, what warps waited for, bytes between memories.
- * Also draws occupancy by registers, threads of a block and shared memory, computed from the longest kernel of each row. */
+/* Draws profiles: a panel for each kind of figure, with a line for each row. The occupancy by registers, threads of a block
+ * and shared memory is computed from the longest kernel of each row. */
 #include "bench/bench.h"
 #include "bench/plot.h"
 
@@ -10,14 +10,34 @@
 
 enum { MOST_POINTS = 160 }; /* of a row */
 
-static void add(gconv_plot *p, const gconv_bench_row *row, const char *panel, const char *label, double x, double y) {
+/* A row's line: its method, and what differs from other rows of the same method. */
+static void name_series(const gconv_bench *bench, const gconv_bench_row *row, char *name, size_t size) {
+  const char *own = row->line[0] ? row->line : row->algorithm;
+  bool filters = false, groups = false;
+  for (const gconv_bench_row *other = bench->rows; other < bench->rows + bench->count; other++) {
+    const bool same = strcmp(other->line[0] ? other->line : other->algorithm, own) == 0;
+    filters |= same && strcmp(other->filter, row->filter) != 0;
+    groups |= same && strcmp(other->group, row->group) != 0;
+  }
+  snprintf(name, size, "%s%s%s%s%s", own, filters ? ", " : "", filters ? row->filter : "", groups ? ", " : "",
+           groups ? row->group : "");
+}
+
+/* The panels of one row. */
+typedef struct drawing {
+  gconv_plot *plot;
+  const gconv_bench *bench;
+  const gconv_bench_row *row;
+  char series[224];
+} drawing;
+
+static void add(const drawing *d, const char *panel, const char *label, double y) {
   if (isnan(y))
     return;
-  gconv_plot_point *at = &p->points[p->count++];
+  gconv_plot_point *at = &d->plot->points[d->plot->count++];
   snprintf(at->panel, sizeof at->panel, "%s", panel);
-  snprintf(at->series, sizeof at->series, "%s", row->line[0] ? row->line : row->algorithm);
+  snprintf(at->series, sizeof at->series, "%s", d->series);
   snprintf(at->label, sizeof at->label, "%s", label);
-  at->x = x;
   at->y = y;
 }
 
@@ -29,7 +49,8 @@ static double share_of(const gconv_profile *profile, const char *reason) {
 }
 
 /* The labels are the reasons of all rows, the same for each row. */
-static void add_stalls(gconv_plot *p, const gconv_bench *bench, const gconv_bench_row *row) {
+static void add_stalls(const drawing *d) {
+  const gconv_bench *bench = d->bench;
   static const char panel[] = "waiting for: % of the time of warps";
   for (size_t i = 0; i < bench->count; i++)
     for (int k = 0; k < GCONV_PROFILE_REASONS; k++) {
@@ -39,26 +60,39 @@ static void add_stalls(gconv_plot *p, const gconv_bench *bench, const gconv_benc
         for (int l = 0; l < GCONV_PROFILE_REASONS; l++)
           seen |= strcmp(bench->rows[j].profile.stalls[l].reason, reason) == 0;
       if (!seen)
-        add(p, row, panel, reason, 0, share_of(&row->profile, reason));
+        add(d, panel, reason, share_of(&d->row->profile, reason));
     }
 }
 
-static void add_row(gconv_plot *p, const gconv_bench *bench, const gconv_bench_row *row) {
-  const gconv_profile *profile = &row->profile;
-  add(p, row, "busy: % of the peak", "units", 0, 100 * profile->units);
-  add(p, row, "busy: % of the peak", "memory", 0, 100 * profile->memory);
-  for (size_t i = 0; i < GCONV_PROFILE_KIND_COUNT; i++)
-    add(p, row, "millions of instructions of warps", gconv_bench_kind_name(i), 0, profile->kinds[i] * 1e-6);
-  add_stalls(p, bench, row);
-  for (size_t i = 0; i < GCONV_PROFILE_PATH_COUNT; i++)
-    add(p, row, "MB", gconv_bench_path_name(i), 0, profile->bytes[i] * 1e-6);
+static void add_row(const drawing *d, int drawn) {
+  const gconv_profile *profile = &d->row->profile;
+  const gconv_kernel_launch *kernel = &profile->kernel;
+  const bool known = kernel->ms > 0;
+  if (drawn & GCONV_DRAW_BUSY) {
+    add(d, "busy: % of the peak", "units", 100 * profile->units);
+    add(d, "busy: % of the peak", "memory", 100 * profile->memory);
+  }
+  for (size_t i = 0; drawn & GCONV_DRAW_INSTRUCTIONS && i < GCONV_PROFILE_KIND_COUNT; i++)
+    add(d, "millions of instructions of warps", gconv_bench_kind_name(i), profile->kinds[i] * 1e-6);
+  if (drawn & GCONV_DRAW_WAITS)
+    add_stalls(d);
+  for (size_t i = 0; drawn & GCONV_DRAW_BYTES && i < GCONV_PROFILE_PATH_COUNT; i++)
+    add(d, "MB", gconv_bench_path_name(i), profile->bytes[i] * 1e-6);
+  if (drawn & GCONV_DRAW_WARPS) {
+    add(d, "warps: % of the most", "resident", 100 * profile->occupancy);
+    add(d, "warps: % of the most", "that fit", known ? 100 * profile->theoretical : NAN);
+    add(d, "the longest kernel", "registers of a thread", known ? kernel->registers : NAN);
+    add(d, "the longest kernel", "shared KB of a block", known ? kernel->shared / 1024.0 : NAN);
+  }
+  if (drawn & GCONV_DRAW_ENERGY)
+    add(d, "J of an execution", "the whole GPU", profile->joules);
 }
 
 /* Adds the occupancy with other numbers of registers, threads, or bytes of shared memory. Every eighth step has a label. */
-static void add_occupancy(gconv_plot *p, const gconv_bench_row *row) {
+static void add_occupancy(const drawing *d) {
   enum { STEPS = 32, LABELLED = 8 };
-  const gconv_kernel_launch *k = &row->profile.kernel;
-  const gconv_occupancy_limits *limits = &row->profile.limits;
+  const gconv_kernel_launch *k = &d->row->profile.kernel;
+  const gconv_occupancy_limits *limits = &d->row->profile.limits;
   for (int i = 1; i <= STEPS && k->ms > 0; i++) {
     const int registers = 8 * i, threads = 32 * i, shared = limits->shared / STEPS * i - limits->reserved;
     const double parts[] = {gconv_occupancy(limits, registers, k->threads, k->shared),
@@ -71,12 +105,12 @@ static void add_occupancy(gconv_plot *p, const gconv_bench_row *row) {
       char text[24] = "";
       if (i % LABELLED == 0)
         snprintf(text, sizeof text, "%d", numbers[panel]);
-      add(p, row, panels[panel], text, 0, 100 * parts[panel]);
+      add(d, panels[panel], text, 100 * parts[panel]);
     }
   }
 }
 
-gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *file, bool occupancy) {
+gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *file, int drawn) {
   gconv_plot p = {.file = file,
                   .axes = "set yrange [0:*]\nset xtics rotate by -45\n",
                   .labels = true,
@@ -84,10 +118,13 @@ gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *fil
   GCONV_NEED_MEMORY(p.points, "out of memory");
   snprintf(p.title, sizeof p.title, "gconv on %s", gconv_device_get_info(bench->device)->description);
   for (size_t i = 0; i < bench->count; i++)
-    if (bench->rows[i].profile.known && occupancy)
-      add_occupancy(&p, &bench->rows[i]);
-    else if (bench->rows[i].profile.known)
-      add_row(&p, bench, &bench->rows[i]);
+    if (bench->rows[i].profile.known) {
+      drawing d = {.plot = &p, .bench = bench, .row = &bench->rows[i]};
+      name_series(bench, d.row, d.series, sizeof d.series);
+      add_row(&d, drawn);
+      if (drawn & GCONV_DRAW_OCCUPANCY)
+        add_occupancy(&d);
+    }
   const gconv_status status = gconv_plot_draw(&p);
   free(p.points);
   return status;
@@ -96,7 +133,12 @@ gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *fil
 gconv_status gconv_bench_draw(const gconv_bench *bench, const char *axes, const char *file, bool profiles) {
   char path[1024];
   const int stem = (int)(strlen(file) - strlen(".svg"));
-  GCONV_TRY(gconv_bench_plot(bench, axes));
+  const gconv_status status = gconv_bench_plot(bench, axes);
+  if (!profiles)
+    return status;
+  if (status != GCONV_OK) /* without gnuplot, both scripts are left */
+    gconv_bench_say(bench, "%s", gconv_last_error());
   snprintf(path, sizeof path, "%.*s-profile%s", stem, file, file + stem);
-  return profiles ? gconv_bench_plot_profiles(bench, path, false) : GCONV_OK;
+  const gconv_status also = gconv_bench_plot_profiles(bench, path, GCONV_DRAW_PROFILE);
+  return status != GCONV_OK ? status : also;
 }

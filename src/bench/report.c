@@ -302,9 +302,10 @@ static json_t *json_shape(const gconv_bench *bench, const gconv_bench_row *row) 
   if (bench->items)
     return json_pack("{s:s, s:s}", "method", row->algorithm, bench->kind, row->filter);
   if (row->layer)
-    return json_pack("{s:s, s:[i,i,i,i], s:[i,i,i,i], s:i}", "algorithm", row->algorithm, "images", row->images,
-                     image->channels, image->height, image->width, "filters", row->filters, image->channels, row->rows,
-                     row->columns, "workspace_mib", row->workspace_mib);
+    return json_pack("{s:s, s:[i,i,i,i], s:[i,i,i,i], s:[i,i], s:i, s:i}", "algorithm", row->algorithm, "images",
+                     row->images, image->channels, image->height, image->width, "filters", row->filters, image->channels,
+                     row->rows, row->columns, "block", row->block.width, row->block.height, "grid", row->grid,
+                     "workspace_mib", row->workspace_mib);
   return json_pack("{s:s, s:s, s:[i,i,i], s:b, s:o, s:[i,i], s:[i,i], s:i}", "algorithm", row->algorithm, "type",
                    gconv_type_name(row->type), "image", image->width, image->height, image->channels, "planar",
                    image->planar, "filter", gconv_json_text(row->filter), "taps", row->rows, row->columns, "block",

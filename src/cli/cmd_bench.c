@@ -167,8 +167,8 @@ static const gconv_option options[] = {
     OPTION(0, "verify", NULL, flag, bench.grid.verify,
            .help = "compare all rows of the results with float64, not just some; slow for large filters"),
     OPTION(0, "profile", NULL, flag, bench.profile,
-           .help = "on an NVIDIA GPU, add what its multiprocessors do, by the counters of the hardware: how many warps are "
-                   "there, and what they wait for"),
+           .help = "on an NVIDIA GPU, add what its multiprocessors do, by the counters of the hardware: warps and what they "
+                   "wait for, busy units, instructions, bytes, joules; with --plot, draw it in FILE-profile.svg"),
     OPTION(0, "auto-check", NULL, flag, bench.auto_check, .excludes = "csv json plot algorithm profile",
            .excluded = "--auto-check compares all algorithms, in a table of its own: leave out --csv, --json, --plot, "
                        "--profile and --algorithm",

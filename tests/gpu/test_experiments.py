@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Experiments on a GPU: every method's gradient and outputs agree with those of one core, and every step with float64."""
 import csv
+import ctypes
 import json
 import pathlib
 import subprocess
@@ -82,11 +83,41 @@ class Experiments(CommandTest):
             self.assertEqual(len({stall["reason"] for stall in profile["stalls"]}), 3, profile)
             self.assertEqual(shares, sorted(shares, reverse=True))
             self.assertTrue(0 < shares[0] and shares[-1] >= 0 and sum(shares) <= 1.001, profile)  # NaN fails
-        for name, own in (("windows", ("--sizes", "50")), ("mlp-17", ("--sizes", "500")), ("layouts", ("--image", "30x20x8", "--batches", "2"))):
-            rows = [row for row in self.rows(name, *own, "--profile") if row.get("method") not in ("one-core", "all-cores", "trainer")]
+        panels = {"busy": "busy: % of the peak", "kinds": "millions of instructions", "stalls": "waiting for", "bytes": "'MB'", "warps": "'warps:",
+                  "kernel": "the longest kernel", "joules": "J of an execution"}
+        try:
+            ctypes.CDLL("libnvidia-ml.so.1")
+        except OSError:  # which measures the energy
+            del panels["joules"]
+        for name, own in (("windows", ("--sizes", "50")), ("mlp-17", ("--sizes", "500")), ("layouts", ("--image", "30x20x8", "--batches", "2")),
+                          ("rbf", ("--sizes", "300", "--columns", "9"))):
+            words = ("bench", "-d", "cuda", "--experiment", name, "--runs", "1", "--json", *own, "--profile", "--plot", "p.svg")
+            done = self.gconv(*words, env={"PATH": "/nowhere"}, status=1)  # without gnuplot, scripts are left
+            rows = [row for row in json.loads(done.stdout)["rows"] if row.get("method") not in ("one-core", "all-cores", "trainer")]
             self.assertGreater(len(rows), 1, name)
             for row in rows:
-                self.assertGreater(row["profile"]["kernel"]["registers"], 0, row)
+                with self.subTest(name, row=row):
+                    profile, kernel = row["profile"], row["profile"]["kernel"]
+                    self.assertGreater(kernel["registers"], 0)
+                    self.assertGreaterEqual(kernel["shared"], 0)
+                    self.assertTrue(0 < kernel["theoretical"] <= 1)
+                    self.assertTrue(0 <= profile["units"] <= 1 and 0 <= profile["memory"] <= 1 and profile["units"] + profile["memory"] > 0)
+                    self.assertGreater(profile["kinds"]["multiply-add"] + profile["kinds"]["integer and logic"], 0)
+                    self.assertLessEqual(sum(profile["kinds"].values()), 1.5 * profile["instructions"])
+                    self.assertEqual(list(profile["bytes"]), ["dram_read", "dram_written", "l2", "l1", "shared"])
+                    self.assertGreater(profile["bytes"]["l1"], 0)
+                    if "joules" in panels:
+                        self.assertGreater(profile["joules"], 0)
+            script = (self.folder / "p-profile.svg.gp").read_text()
+            for title in panels.values():
+                self.assertIn(title, script, name)
+        own = {"figure-5.8": ("busy", "kinds", "stalls"), "figure-5.10": ("bytes",), "figure-5.9": ()}
+        for name, shown in own.items():  # these draw counters in place of times, and no others
+            self.gconv("bench", "-d", "cuda", "--experiment", name, "--image", "40x30x3", "--sizes", "8", "--batches", "2", "--runs", "1", "--plot", "f.svg",
+                       env={"PATH": "/nowhere"}, status=1)
+            script = (self.folder / "f.svg.gp").read_text()
+            self.assertEqual({key for key, title in panels.items() if title in script}, set(shown), name)
+            self.assertEqual("by threads of a block" in script, name == "figure-5.9")
         rows = list(csv.DictReader(self.gconv(*words, "--csv").stdout.splitlines()))
         self.assertEqual([row["algorithm"] for row in rows], ["direct", "direct-classic"])
         for row in rows:
@@ -122,6 +153,17 @@ class Experiments(CommandTest):
         self.assertEqual(len(rows), 2 * 15)
         for row in rows:
             self.assertTrue("obstacle" not in row or (row["method"], row["result"]) == ("gconv", "rows of 33"), row)
+
+    def test_methods_asked_for_have_the_launches_of_their_figure(self):
+        for name in ("figure-5.1a", "figure-5.2", "figure-5.4a", "figure-5.5", "figure-5.6", "figure-5.7", "layer-steps"):
+            small = ("--image", "12x9x2", "--sizes", "3", "--batches", "3")
+            launches = {}
+            for row in self.rows(name, *small):
+                if "device" not in row:  # the CPU's line
+                    launches.setdefault(row["algorithm"], []).append((row["block"], row["grid"]))
+            for method, expected in launches.items():
+                found = [(row["block"], row["grid"]) for row in self.rows(name, *small, "-a", method) if "device" not in row]
+                self.assertEqual(found, expected, (name, method))
 
     def test_launches_of_layers(self):
         """Any number of blocks and threads gives the same sums."""

@@ -196,14 +196,16 @@ static bool is_asked_for(const gconv_bench *bench) {
   return bench->grid->algorithms.count > 0;
 }
 
-/* Measures an algorithm that the user asked for, with the launches of the panel if the panel has the algorithm. */
+/* Measures an algorithm that the user asked for: with the launches of the panel, or with its own if no panel has it. */
 static void measure_asked(point *p, const method *methods, const char *name) {
   bool found = false;
-  for (int32_t i = 0; i < MOST_METHODS && methods[i].name; i++)
-    if (strcmp(methods[i].name, name) == 0) {
-      measure_method(p, &methods[i]);
-      found = true;
-    }
+  for (int32_t panel = 0; panel < MOST_PANELS; panel++)
+    for (const method *m = p->figure->methods[panel]; m < p->figure->methods[panel] + MOST_METHODS && m->name; m++)
+      if (strcmp(m->name, name) == 0) {
+        found = true;
+        if (p->figure->methods[panel] == methods)
+          measure_method(p, m);
+      }
   if (!found)
     measure_method(p, &(method){name, 0, 0, NULL});
 }
