@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import unittest
 
+import numpy
 from helper import CommandTest
 
 TEXT = (pathlib.Path(os.path.dirname(__file__)).parent.parent / "docs" / "theses.md").read_text()
@@ -33,6 +35,35 @@ class Theses(CommandTest):
                 rows = json.loads(done.stdout)["rows"]
                 self.assertTrue(rows or re.match("mlp-5.[23]", name), "no row")  # these are of a GPU alone
                 self.assertFalse([row for row in rows if "obstacle" in row])
+
+    def commands(self, start):
+        """The commands of the text that begin so, as words, without where their output goes."""
+        whole = re.findall(r"\n    (gconv (?:.*\\\n)*.*)", TEXT) + re.findall(r"`(gconv [^`]*)`", TEXT)
+        return [shlex.split(re.sub(r"\\\n|> *\S+$", "", command))[1:] for command in whole if command.startswith(start)]
+
+    def test_learning(self):
+        """The letters by all at once, by one at a time and with penalties; the adult data; a stream."""
+        bits = range(64)
+        for name in "train", "test":
+            rows = [",".join([*(str((i * (k + 3)) >> 3 & 1) for k in bits), chr(65 + i % 26)]) for i in range(52)]
+            (self.folder / f"{name}.csv").write_text("\n".join([",".join([*(f"b{k}" for k in bits), "L"]), *rows]) + "\n")
+        words = ["Private", "?", "State-gov"]
+        (self.folder / "adult.data").write_text("".join(f"{20 + i % 9}, {words[i % 3]}, {i % 5}, {'>50K' if i % 4 else '<=50K'}\n" for i in range(40)) + "\n")
+        letters, adult = ([*words[:words.index("--epochs") + 1], "2", *words[words.index("--epochs") + 2:]] for words in self.commands("gconv train"))
+        options = [option.split() for option in re.findall(r"(?m)^\|.*`(--(?:elimination|weight-decay|batch 1)[^`]*)`", TEXT)]
+        self.assertEqual(len(options), 4)  # of the table of accuracies; the last two are further ones of single cases
+        for more in ([], *options[:2], *([*options[1], *further] for further in options[2:])):
+            done = self.gconv(*letters, *more)
+            self.assertEqual(len([line for line in done.stdout.splitlines() if '"epoch"' in line and '"validation' in line]), 2, done.stdout)
+        self.assertRegex(self.gconv(*adult).stdout, "% right")
+        random = numpy.random.default_rng(1)
+        numpy.save(self.folder / "signal.npy", random.random(1000, dtype="f4"))
+        numpy.save(self.folder / "targets.npy", random.random((10, 100), dtype="f4"))
+        self.gconv("train", "--signal", "signal.npy", "--windows", "100", "-t", "targets.npy", "--regression", "--loss", "sse", "--net",
+                   ", ".join(3 * ["dense 100 sigmoid"]), "--epochs", "1", "-o", "net.safetensors")
+        stream, = self.commands("gconv -i")
+        self.assertRegex(self.gconv(*stream).stdout, r"10 windows in .* samples/s; .* \(median\), .* \(99%\)")
+        self.assertEqual(numpy.load(self.folder / "out.npy").size, 1000)
 
     def test_methods_have_the_launches_of_their_figure(self):
         """Also with -a. Rows tell their launch where there is no GPU, too."""
