@@ -20,6 +20,8 @@ void gconv_product_row(const gconv_product *product, gconv_panel *panel, const f
       panel->ahead += (int64_t)panel->channels * panel->taps * product->lanes;
     if (panel->ahead >= panel->ahead_end)
       panel->ahead = NULL;
+    if (panel->soon)
+      panel->soon += N * panel->soon_step;
     x += N * panel->step;
     sums += N * V * product->lanes;
   }

@@ -23,6 +23,11 @@ typedef struct gconv_panel {
   /* Weights that are needed soon, or NULL. Tiles prefetch them into the L2 cache, a vector for each tap, because processors
    * do not prefetch so far ahead. */
   const float *ahead, *ahead_end;
+  /* Samples or outputs that are needed soon: with tap t, a tile prefetches soon[soon_offsets[t]]. `soon` moves by soon_step
+   * for each pixel. NULL: nothing. */
+  const float *soon;
+  const int64_t *soon_offsets;
+  int64_t soon_step;
 } gconv_panel;
 
 /* Adds all taps of the panel, in their order, to sums[i][filter], for the pixels i = 0 .. N - 1 at x. */

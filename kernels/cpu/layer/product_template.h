@@ -8,12 +8,14 @@ GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float 
   VECTOR sum[GCONV_PRODUCT_PIXELS][GCONV_PRODUCT_VECTORS];
   UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) sum[i][v] =
       p->begins ? ZERO : LOAD(sums + (i * V + v) * LANES);
-  const float *weights = p->weights, *ahead = p->ahead ? p->ahead : weights;
+  const float *weights = p->weights, *ahead = p->ahead ? p->ahead : weights, *soon = p->soon ? p->soon : x;
+  const int64_t *soon_offsets = p->soon ? p->soon_offsets : p->offsets;
   for (int32_t c = 0; c < p->channels; c++, x += p->channel)
     for (int32_t t = 0; t < p->taps; t++, weights += V * LANES, ahead += LANES) {
       const float *samples = x + p->offsets[t];
       VECTOR weight[GCONV_PRODUCT_VECTORS];
       FETCH_FAR(ahead);
+      FETCH(soon + soon_offsets[t]);
       UNROLL for (int v = 0; v < V; v++) weight[v] = LOAD(weights + v * LANES);
       UNROLL for (int i = 0; i < N; i++) {
         VECTOR sample = SPREAD(samples + i * step);
