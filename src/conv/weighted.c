@@ -232,7 +232,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   const gconv_image *like = order->like;
   plan->options = &w->options;
   plan->respond = gconv_weighted_response;
-  plan->weights = w->weights.data ? &w->weights : NULL;
+  plan->weights = w->options.weights;
   plan->source = *like;
   if (w->options.sets_nodata) {
     plan->source.has_nodata = true;
@@ -437,7 +437,7 @@ static gconv_status wrap(gconv_operation *plain, const gconv_options *options, g
   *w = (weighted){.base = {&weighted_type, 1, plain}, .options = *options};
   w->options.algorithm = ((gconv_filter_operation *)plain)->options.algorithm;
   w->options.without = ((gconv_filter_operation *)plain)->options.without;
-  w->options.weights = NULL;
+  w->options.weights = options->weights ? &w->weights : NULL; /* not the caller's, who may free them */
   gconv_status status = options->weights ? gconv_weighted_make_weights(options->weights, &w->weights) : GCONV_OK;
   if (status == GCONV_OK)
     *result = &w->base;
@@ -449,10 +449,8 @@ static gconv_status wrap(gconv_operation *plain, const gconv_options *options, g
 static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
   const weighted *w = (const weighted *)base;
   gconv_operation *plain = NULL;
-  gconv_options options = w->options;
-  options.weights = w->weights.data ? &w->weights : NULL;
   GCONV_TRY(gconv_operation_keep_exact(w->base.inner, &plain));
-  return plain ? wrap(plain, &options, exact) : GCONV_OK;
+  return plain ? wrap(plain, &w->options, exact) : GCONV_OK;
 }
 
 /* Makes the operation for options that want weights. */

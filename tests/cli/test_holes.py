@@ -72,6 +72,11 @@ class Holes(helper.CommandTest):
         numpy.save(self.folder / "w.npy", variance.astype("f4"))
         wanted = expected(self.array, taps, "zero", "skip", numpy.nan_to_num(variance))
         self.check(wanted, "-f", "gaussian:sigma=2", "--nan", "skip", "--weights", "w.npy", "--border", "zero")
+        whole = numpy.nan_to_num(self.array, posinf=5, neginf=0)
+        numpy.save(self.folder / "whole.npy", whole)
+        for border, nan in ("replicate", "keep"), ("zero", "keep"), ("reflect101", "zero"):
+            self.check(expected(whole, taps, border, nan, self.weights.astype(float)), "-f", "gaussian:sigma=2", "--weights",
+                       "w.pgm", "--border", border, "--nan", nan, name="whole.npy")
 
     def test_the_outside_is_missing_by_default(self):
         numpy.save(self.folder / "flat.npy", numpy.full((9, 11), 5, "f4"))
