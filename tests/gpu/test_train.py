@@ -209,6 +209,20 @@ class Training(NetworkTest):
             self.check("-i", "before", "-t", "after", "--patch", "64", "--epochs", "2", "--net", f"2*(conv 16 3x3 {more}), conv 1 3x3, residual",
                        "--batch", "12")
 
+    def test_profile(self):
+        """Each kernel with its launches and time; where CUPTI is missing or may not count, the reason."""
+        words = ("train", *self.TABLE, "--net", "dense 300 relu, dense 200 relu, dense 5 softmax", "--batch", "full", "-d", "cuda", "-o", "n.safetensors",
+                 "--profile", "--plot", "p.svg")
+        done = subprocess.run([GCONV, *words, "--json"], cwd=self.folder, env=self.environment(), capture_output=True, text=True, check=False)
+        if "CUPTI" in done.stderr:
+            self.assertEqual(done.returncode, 2)
+            self.skipTest(done.stderr)
+        kernels = json.loads(done.stdout.splitlines()[-1])["kernels"]
+        self.assertEqual({kernel["launches"] for kernel in kernels if "update" in kernel["kernel"]}, {3})
+        self.assertAlmostEqual(sum(kernel["share"] for kernel in kernels), 1, 6)
+        self.assertIn("update", (self.folder / "p-profile.svg").read_text())
+        self.assertIn("update", self.gconv(*words).stdout)
+
     def test_resume(self):
         """A training that is stopped on one device goes on on the other, to the bytes of one that was not stopped. A GPU takes steps
         of all cases ahead of what it has told."""
