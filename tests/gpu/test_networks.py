@@ -76,6 +76,10 @@ class Networks(NetworkTest):
         self.check_kept([conv(24, 3, 3, activation="relu"), conv(3, 24, 3), Layer(kind="residual")], self.x(1, 3, 40, 33), kept=2)
         self.check_kept([conv(24, 3, 3, activation="tanh"), conv(16, 24, 3), conv(5, 16, 3, stride=2)], self.x(2, 3, 40, 33), kept=2)
         self.check_kept([conv(3, 3, 7), Layer(kind="residual"), conv(4, 3, 3)], self.x(1, 3, 20, 20), kept=0)
+        # Weights that pass through shared memory, channels in chunks, and tiles of several images.
+        self.check_kept([conv(150, 72, 3, activation="relu"), conv(520, 150, 3, stride=2), conv(40, 520, 3, activation="leaky", slope=0.3), conv(2, 40, 1)],
+                        self.x(5, 72, 13, 11))
+        self.check_kept([conv(10, 4, 31), conv(70, 10, 15, activation="relu"), conv(3, 70, 5, stride=3)], self.x(3, 4, 70, 45))
 
     def test_sums_are_whole(self):
         """Tensor cores cut sums off towards 0: without a remedy, an H200 made such sums 3.9e-7 too small by gemm-3xfp16."""

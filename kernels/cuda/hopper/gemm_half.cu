@@ -68,7 +68,9 @@ template <class E> kernel kernel_of(const half_cut &c, bool kept) {
   return c.filters == 8    ? kernel_as<E, 8>(c.pairs, kept)
          : c.filters == 16 ? kernel_as<E, 16>(c.pairs, kept)
          : c.filters == 32 ? kernel_as<E, 32>(c.pairs, kept)
-                           : kernel_as<E, 64>(c.pairs, kept);
+         : c.filters == 64 ? kernel_as<E, 64>(c.pairs, kept)
+         : kept            ? convolve_half<E, 128, false, true>
+                           : convolve_half<E, 128, false, false>;
 }
 kernel kernel_of(const gconv_layer_problem *p, const half_cut &c) {
   return p->math == GCONV_MATH_BF16 ? kernel_of<tensor::bf16>(c, p->out_kept) : kernel_of<tensor::fp16>(c, p->out_kept);
@@ -118,7 +120,8 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.filter_scales = prepared + (size_t)half_layers::weight_bytes(c) / 4 * (size_t)c.filter_tiles;
   a.biases = gconv_layer_biases(p, e->weights);
   a.across = divisor::of(c.across), a.down = divisor::of(c.down);
-  a.parts = divisor::of(c.parts), a.columns = divisor::of(c.in_columns);
+  a.parts = divisor::of(c.parts), a.columns = divisor::of(c.in_columns), a.rows = divisor::of(c.in_rows);
+  a.stages = divisor::of(c.slots == 1 ? 1 : c.chunks * (int64_t)divide_up(c.steps, c.stage_steps));
   a.line = straight_of(p, false);
   a.slopes = slopes_of(e->tail), a.overflow = s->overflow;
   a.kept = (int32_t)gconv_layer_kept_channels(p->filters);
@@ -137,7 +140,7 @@ gconv_status execute(const gconv_layer_execution *e) {
 
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const half_cut c = half_layers::cut_problem(p);
-  const double products = (double)c.tiles * TILE_ROWS * TILE_COLUMNS * c.steps * STEP_NUMBERS * c.filters * c.filter_tiles;
+  const double products = (double)c.tiles * OUTPUTS * c.chunks * c.steps * STEP_NUMBERS * c.filters * c.filter_tiles;
   const double bytes = (double)p->images * (double)(gconv_layer_in_bytes(p) + gconv_layer_out_bytes(p));
   const double packed = c.packs ? 2.0 * (double)workspace_bytes(p) + (double)p->images * (double)gconv_layer_in_bytes(p) : 0;
   const double ms =
@@ -149,7 +152,8 @@ double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
  * float16, samples below 2^-14 have fewer bits. So the bound is relative to the largest sample, if that is 2^-3 or more. */
 double error_bound(const gconv_layer_problem *p) {
   const double u = p->math == GCONV_MATH_BF16 ? 0x1p-8 : 0x1p-11;
-  return 3.2 * u + (half_layers::cut_problem(p).steps + 4) * 0x1p-22;
+  const half_cut c = half_layers::cut_problem(p);
+  return 3.2 * u + ((double)c.chunks * c.steps + 4) * 0x1p-22;
 }
 
 } // namespace

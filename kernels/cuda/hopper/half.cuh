@@ -3,11 +3,12 @@
  * gemm-half: layers between which tensors stay float16 or bfloat16, N x H x W x C (kept tensors, layer_problem.h).
  * half_cut.cuh explains tiles and steps.
  *
- * A block has two warpgroups, and keeps all weights of up to 64 filters in shared memory. A warpgroup copies the samples
- * that a tile needs, with zeros around the image, to a buffer (cp.async): units of 8 channels, each a plane of the tile.
- * While it multiplies a tile, the samples of its next tile are being copied. Outputs are rows of the product. ldmatrix loads
- * their samples from any place of the buffer, so a tap is an offset. wgmma takes samples from registers, and weights from
- * shared memory. Sums are float32. The same kernel applies scale, bias and activation, and stores the next layer's input.
+ * A block has two warpgroups, and keeps all weights of its filters in shared memory if there is room. Otherwise weights pass
+ * through a ring of slots (bulk copies), which both warpgroups read. A warpgroup copies the samples that a tile needs of a
+ * chunk, with zeros around the image, to a buffer (cp.async): units of 8 channels, each a plane of the tile. While it
+ * multiplies a chunk, the samples of its next chunk are being copied. Outputs are rows of the product. ldmatrix loads their
+ * samples from any place of the buffer, so a tap is an offset. wgmma takes samples from registers, and weights from shared
+ * memory. Sums are float32. The same kernel applies scale, bias and activation, and stores the next layer's input.
  *
  * The weights of each filter are scaled by a power of 2, so that they lose no bits. Samples are not scaled.
  *
@@ -31,7 +32,8 @@ struct half_arguments {
   void *out;
   const uint8_t *weights;
   const float *filter_scales, *biases;
-  divisor across, down, parts, columns;
+  divisor across, down, parts, columns, rows;
+  divisor stages; /* of a tile */
   straight line;
   int32_t kept;        /* channels of a kept output */
   const float *slopes; /* of filters, or NULL */
@@ -103,39 +105,48 @@ struct half_tile {
 };
 DEVICE half_tile tile_of(const half_arguments &a, uint32_t number) {
   const uint32_t line = a.across.divide(number), image = a.down.divide(line);
-  return {(int32_t)image, (int32_t)(line - image * a.down.by) * TILE_ROWS,
-          (int32_t)(number - line * a.across.by) * TILE_COLUMNS};
+  return {(int32_t)image * a.c.tile_images, (int32_t)(line - image * a.down.by) * a.c.tile_rows,
+          (int32_t)(number - line * a.across.by) * a.c.tile_columns};
+}
+/* An output of a tile: its image, row and column, all from those of the first. */
+DEVICE half_tile output_of(const cut &c, int32_t number) {
+  const int32_t line = number >> c.column_bits;
+  return {line >> c.row_bits, line & (c.tile_rows - 1), number & (c.tile_columns - 1)};
 }
 
-/* Starts copies of the units that a tile needs. */
-DEVICE void fetch_units(const half_arguments &a, const half_tile &t, uint32_t to) {
+/* Starts copies of the units that a tile needs of a chunk. */
+DEVICE void fetch_units(const half_arguments &a, const half_tile &t, int32_t chunk, uint32_t to) {
   const gconv_layer_problem &p = a.problem;
-  const int32_t units = a.c.parts, count = a.c.in_rows * a.c.in_columns * units;
+  const cut &c = a.c;
+  const int32_t count = c.tile_images * c.in_rows * c.in_columns * c.parts, all = (c.units + 1) / 2 * 2;
   const int32_t top = t.row * p.stride_y - p.pad_top, left = t.column * p.stride_x - p.pad_left;
-  const uint4 *in = (const uint4 *)a.in + (int64_t)t.image * p.height * p.width * units;
-  for (int32_t i = threadIdx.x % GROUP; i < count; i += GROUP) {
-    const int32_t place = (int32_t)a.parts.divide((uint32_t)i), unit = i - place * units;
-    const int32_t row = (int32_t)a.columns.divide((uint32_t)place), column = place - row * a.c.in_columns;
-    const int32_t y = top + row, x = left + column;
-    const bool inside = (uint32_t)y < (uint32_t)p.height && (uint32_t)x < (uint32_t)p.width;
-    copy_async_or_zero<16>(to + unit * a.c.part + place * UNIT, inside ? in + ((int64_t)y * p.width + x) * units + unit : in,
-                           inside);
+  const uint4 *in = (const uint4 *)a.in + (int64_t)t.image * p.height * p.width * all + chunk * c.parts;
+  const int32_t units = c.units - chunk * c.parts, images = p.images - t.image;
+  ROLLED_FOR (int32_t i = threadIdx.x % GROUP; i < count; i += GROUP) { /* few registers are left */
+    const int32_t place = (int32_t)a.parts.divide((uint32_t)i), unit = i - place * c.parts;
+    const int32_t line = (int32_t)a.columns.divide((uint32_t)place), column = place - line * c.in_columns;
+    const int32_t image = (int32_t)a.rows.divide((uint32_t)line), y = top + line - image * c.in_rows, x = left + column;
+    const bool inside =
+        (uint32_t)y < (uint32_t)p.height && (uint32_t)x < (uint32_t)p.width && unit < units && image < images;
+    copy_async_or_zero<16>(to + unit * c.part + place * UNIT,
+                           inside ? in + (((int64_t)image * p.height + y) * p.width + x) * all + unit : in, inside);
   }
 }
 
 /* Converts neighbouring floats to pairs of samples. */
 template <class E> DEVICE void fetch_pairs(const half_arguments &a, const half_tile &t, uint32_t to) {
   const gconv_layer_problem &p = a.problem;
-  const int32_t plane = a.c.in_rows * a.c.in_columns, count = plane * a.c.parts;
+  const int32_t lines = a.c.tile_images * a.c.in_rows, count = lines * a.c.in_columns * a.c.parts;
   const int32_t top = t.row * p.stride_y - p.pad_top, left = t.column * p.stride_x - p.pad_left;
   const int32_t next = p.columns > 1 ? p.dilation_x : 0;
   const float *in = (const float *)a.in + (int64_t)t.image * p.channels * p.height * p.width;
   uint32_t most = 0;
   UNROLLED_4_FOR (int32_t i = threadIdx.x % GROUP; i < count; i += GROUP) {
     const int32_t line = (int32_t)a.columns.divide((uint32_t)i), column = i - line * a.c.in_columns;
-    const int32_t channel = line / a.c.in_rows, y = top + line - channel * a.c.in_rows, x = left + column;
-    const float *row = in + ((int64_t)channel * p.height + y) * p.width;
-    const bool there = (uint32_t)y < (uint32_t)p.height;
+    const int32_t block = (int32_t)a.rows.divide((uint32_t)line), channel = block / a.c.tile_images;
+    const int32_t image = block - channel * a.c.tile_images, y = top + line - block * a.c.in_rows, x = left + column;
+    const float *row = in + (((int64_t)image * p.channels + channel) * p.height + y) * p.width;
+    const bool there = (uint32_t)y < (uint32_t)p.height && t.image + image < p.images;
     const float first = there && (uint32_t)x < (uint32_t)p.width ? __ldg(row + x) : 0.0f;
     const float second = there && (uint32_t)(x + next) < (uint32_t)p.width ? __ldg(row + x + next) : 0.0f;
     const uint32_t pair = sixteen<E>::pair(first, second);
@@ -153,11 +164,11 @@ DEVICE void load_matrices(uint32_t (&to)[4], uint32_t from) {
                : "r"(from));
 }
 
-/* The offsets of a step's samples in a buffer: one offset, or with PAIRS those of this lane's two pairs. */
+/* The offsets of a step's samples in a buffer: that of this lane's unit, or with PAIRS those of its two pairs. */
 template <bool PAIRS> struct step_entry {
   uint32_t first, second;
   DEVICE static step_entry load(uint32_t entries, int32_t step) {
-    const uint32_t at = entries + step * (PAIRS ? 32 : 4), first = load_word(at);
+    const uint32_t at = entries + step * (PAIRS ? 32 : 8), first = load_word(at);
     return {first, PAIRS ? load_word(at + 4) : 0};
   }
 };
@@ -185,22 +196,23 @@ DEVICE void multiply_samples(float (&sums)[HEIGHTS][N / 2], const uint32_t (&sam
   multiply_commit();
 }
 
-/* Computes the sums of a tile, two steps a round: while one is multiplied, the samples of the next are loaded. `weights` is
- * a descriptor, in units of 16 bytes; the next step is 2 N units further on. */
+/* Adds `steps` steps to the sums of a tile, or begins the sums if not `add`. There are two steps a round: while one is
+ * multiplied, the samples of the next are loaded. `weights` is a descriptor, in units of 16 bytes; the next step is 2 N units
+ * further on. */
 template <class E, int N, bool PAIRS>
-DEVICE void multiply_tile(const cut &c, const uint32_t (&from)[HEIGHTS], uint32_t further, uint32_t entries,
-                          uint64_t weights, float (&sums)[HEIGHTS][N / 2]) {
+DEVICE void multiply_stage(int32_t steps, const uint32_t (&from)[HEIGHTS], uint32_t further, uint32_t entries,
+                           uint64_t weights, bool add, float (&sums)[HEIGHTS][N / 2]) {
   uint32_t even[HEIGHTS][4], odd[HEIGHTS][4];
   typedef step_entry<PAIRS> entry;
   load_samples<PAIRS>(even, from, further, entry::load(entries, 0));
   entry next = entry::load(entries, 1);
-  ROLLED_FOR (int32_t step = 0; step < c.steps; step += 2, weights += 4 * N) {
-    multiply_samples<E, N>(sums, even, weights, step != 0);
-    const entry later = entry::load(entries, min(step + 2, c.steps - 1));
+  ROLLED_FOR (int32_t step = 0; step < steps; step += 2, weights += 4 * N) {
+    multiply_samples<E, N>(sums, even, weights, add || step != 0);
+    const entry later = entry::load(entries, min(step + 2, steps - 1));
     multiply_wait<1>(); /* `odd` has been read */
     load_samples<PAIRS>(odd, from, further, next);
     multiply_samples<E, N>(sums, odd, weights + 2 * N, 1);
-    next = entry::load(entries, min(step + 3, c.steps - 1));
+    next = entry::load(entries, min(step + 3, steps - 1));
     multiply_wait<1>();
     load_samples<PAIRS>(even, from, further, later);
   }
@@ -229,17 +241,20 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
                        const float (&sums)[HEIGHTS][N / 2]) {
   constexpr int MANY = N / 8 < 4 ? N / 8 : 4;
   const gconv_layer_problem &p = a.problem;
-  const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, own = lane % 4, filters = p.filters - first_filter;
+  const int32_t own = threadIdx.x % 4, filters = p.filters - first_filter;
   const int64_t plane = (int64_t)p.out_height * p.out_width;
   uint32_t most = 0;
   const bool relu = !a.slopes && a.line.slope == 0, bent = !relu && (a.slopes || a.line.slope != 1);
   UNROLLED_FOR (int j = 0; j < N / 8; j += 4) {
-    float4 f[MANY][2];
+    const float4 *own_finish = finish + j * 8 + own * 2;
+    float2 f[MANY][2];
     UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
-      f[i / 2][i % 2] = finish[(j + i / 2) * 8 + own * 2 + i % 2];
+      f[i / 2][i % 2] = *(const float2 *)&own_finish[i / 2 * 8 + i % 2];
     UNROLLED_FOR (int part = 0; part < HEIGHTS * 2; part++) { /* of 8 outputs of the warp */
-      const int32_t y = t.row + part / 2 * 2 + warp / 2, x = t.column + warp % 2 * 16 + part % 2 * 8 + lane / 4;
-      const bool there = y < p.out_height && x < p.out_width;
+      const int32_t now = thread_now(); /* places would stay in registers, of which there are too few */
+      const half_tile o = output_of(a.c, part / 2 * 64 + now / 32 % 4 * 16 + part % 2 * 8 + now % 32 / 4);
+      const int32_t y = t.row + o.row, x = t.column + o.column, image = t.image + o.image;
+      const bool there = y < p.out_height && x < p.out_width && image < p.images;
       const int64_t pixel = (int64_t)y * p.out_width + x;
       float v[MANY][2];
       UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
@@ -249,7 +264,7 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
           asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(v[i / 2][i % 2]));
       if (bent)
         UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
-          v[i / 2][i % 2] = v[i / 2][i % 2] < 0 ? v[i / 2][i % 2] * f[i / 2][i % 2].z : v[i / 2][i % 2];
+          v[i / 2][i % 2] *= v[i / 2][i % 2] < 0 ? own_finish[i / 2 * 8 + i % 2].z : 1.0f;
       if (KEPT) {
         uint32_t words[4] = {0, 0, 0, 0};
         UNROLLED_FOR (int i = 0; i < MANY; i++)
@@ -263,11 +278,11 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
           note<E>(&most, there ? words[i] : 0);
         transpose_lanes(words);
         const int32_t unit = j + own;
-        uint16_t *out = (uint16_t *)a.out + ((int64_t)t.image * plane + pixel) * a.kept + first_filter + unit * 8;
+        uint16_t *out = (uint16_t *)a.out + ((int64_t)image * plane + pixel) * a.kept + first_filter + unit * 8;
         if (there && unit < N / 8 && first_filter + unit * 8 < a.kept)
           *(uint4 *)out = make_uint4(words[0], words[1], words[2], words[3]);
       } else if (there) {
-        float *out = (float *)a.out + ((int64_t)t.image * p.filters + first_filter + j * 8 + own * 2) * plane + pixel;
+        float *out = (float *)a.out + ((int64_t)image * p.filters + first_filter + j * 8 + own * 2) * plane + pixel;
         UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
           if ((j + i / 2) * 8 + own * 2 + i % 2 < filters)
             out[(i / 2 * 8 + i % 2) * plane] = v[i / 2][i % 2];
@@ -280,29 +295,45 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
 
 /* ---- The kernel ---- */
 
+/* Copies stage `number` of the block's weights to its slot, if there is one: all tiles of a block read the same stages, one
+ * after the other. Weights that stay are one stage. */
+DEVICE void copy_stage(const half_arguments &a, uint32_t number, uint8_t *slots, slot_barriers<SLOTS> &barriers) {
+  const cut &c = a.c;
+  const uint32_t round = a.stages.divide(number), stage = number - round * a.stages.by;
+  if (c.slots == 1 ? number > 0 : (blockIdx.x + round * gridDim.x) * WORKERS >= (uint32_t)c.tiles)
+    return;
+  const int32_t of_chunk = (c.steps + c.stage_steps - 1) / c.stage_steps, chunk = (int32_t)stage / of_chunk;
+  const int32_t first = ((int32_t)stage - chunk * of_chunk) * c.stage_steps, slot = (int32_t)(number % SLOTS);
+  const uint32_t bytes = (uint32_t)((c.slots == 1 ? c.stage_steps : min(c.stage_steps, c.steps - first)) * step_bytes(c));
+  const int64_t step = ((int64_t)blockIdx.y * c.chunks + chunk) * c.steps + first;
+  barrier_expect(&barriers.full[slot], bytes);
+  bulk_copy(slots + slot * c.stage_steps * step_bytes(c), a.weights + step * step_bytes(c), bytes, &barriers.full[slot]);
+}
+
 /* Grid: x counts blocks that share the tiles, y tiles of filters. */
 template <class E, int N, bool PAIRS, bool KEPT>
-__global__ void __launch_bounds__(WORKERS *GROUP, N <= 16            ? 3
-                                                  : N == 64 && !KEPT ? 1
-                                                                     : 2)
+__global__ void __launch_bounds__(WORKERS *GROUP, blocks_together(N))
     convolve_half(const __grid_constant__ half_arguments a) {
 #ifdef HOPPER
   extern __shared__ __align__(128) uint8_t shared[];
   const cut &c = a.c;
   const gconv_layer_problem &p = a.problem;
   const int32_t worker = threadIdx.x / GROUP, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
-  const int32_t first_filter = (int32_t)blockIdx.y * N, bytes = c.steps * STEP_NUMBERS * N * 2;
-  uint32_t *entries = (uint32_t *)(shared + bytes);
-  float4 *finish = (float4 *)((uint8_t *)entries + (c.steps * (PAIRS ? 32 : 4) + 15) / 16 * 16);
-  uint64_t *barrier = (uint64_t *)(finish + N);
+  const int32_t first_filter = (int32_t)blockIdx.y * N;
+  uint32_t *entries = (uint32_t *)(shared + c.slots * c.stage_steps * step_bytes(c));
+  float4 *finish = (float4 *)((uint8_t *)entries + entry_bytes(c));
+  slot_barriers<SLOTS> &barriers = *(slot_barriers<SLOTS> *)(finish + N);
+  static_assert(sizeof barriers <= BARRIER_BYTES, "");
+  const uint32_t stride = gridDim.x * WORKERS, tiles = (uint32_t)c.tiles, begin = blockIdx.x * WORKERS;
   if (threadIdx.x == 0) {
-    barrier_init(barrier, 1);
+    barriers.begin(SLOTS, 1, WORKERS * 4);
     barrier_init_done();
-    barrier_expect(barrier, (uint32_t)bytes);
-    bulk_copy(shared, a.weights + (int64_t)blockIdx.y * bytes, (uint32_t)bytes, barrier);
+    ROLLED_FOR (uint32_t i = 0; i < SLOTS; i++)
+      copy_stage(a, i, shared, barriers);
   }
-  for (int32_t i = threadIdx.x; i < c.steps * (PAIRS ? 8 : 1); i += WORKERS * GROUP) /* pairs t and t + 4 are neighbours */
-    entries[i] = PAIRS ? entry_of(c, p, i / 8, i % 2 * 4 + i % 8 / 2) : entry_of(c, p, i, 0);
+  /* pairs t and t + 4 are neighbours */
+  for (int32_t i = threadIdx.x; i < c.steps * (PAIRS ? 8 : 2); i += WORKERS * GROUP)
+    entries[i] = PAIRS ? entry_of(c, p, i / 8, i % 2 * 4 + i % 8 / 2) : entry_of(c, p, i / 2, i % 2);
   admit_kernel_behind();
   await_kernel_before();
   for (int32_t i = threadIdx.x; i < N; i += WORKERS * GROUP) {
@@ -314,47 +345,67 @@ __global__ void __launch_bounds__(WORKERS *GROUP, N <= 16            ? 3
   __syncthreads();
 
   const uint32_t buffer_size = (uint32_t)(c.parts * c.part);
-  const uint32_t buffers = shared_address(barrier) + 16 + worker * c.buffers * buffer_size;
-  const uint32_t entry_address = shared_address(entries) + (PAIRS ? lane % 4 * 8 : 0);
+  const uint32_t buffers = shared_address(finish + N) + BARRIER_BYTES + worker * c.buffers * buffer_size;
+  const uint32_t entry_address = shared_address(entries) + (PAIRS ? lane % 4 * 8 : lane / 16 * 4);
   const uint64_t weights = (uint64_t)(shared_address(shared) >> 4 | (uint32_t)N << 16) | (uint64_t)8 << 32;
-  const uint32_t further = (uint32_t)(8 * p.stride_x * 4);
-  const auto fetch = [&](uint32_t number, uint32_t to) {
+  const uint32_t further = (uint32_t)((c.tile_columns > 8 ? 8 * p.stride_x : p.stride_y * c.in_columns) * 4);
+  const auto own_tile = [&](uint32_t first) { return tile_of(a, min(first + worker, tiles - 1)); };
+  const auto fetch = [&](uint32_t first, int32_t chunk, uint32_t to) {
     if (PAIRS)
-      fetch_pairs<E>(a, tile_of(a, number), to);
+      fetch_pairs<E>(a, own_tile(first), to);
     else
-      fetch_units(a, tile_of(a, number), to);
+      fetch_units(a, own_tile(first), chunk, to);
   };
-  const uint32_t stride = gridDim.x * WORKERS, tiles = (uint32_t)c.tiles;
-  uint32_t number = blockIdx.x * WORKERS + worker, here = buffers, there = buffers + (c.buffers - 1) * buffer_size;
-  if (c.buffers == 2 && number < tiles)
-    fetch(number, here);
+  uint32_t here = buffers, there = buffers + (c.buffers - 1) * buffer_size;
+  if (c.buffers == 2 && begin < tiles)
+    fetch(begin, 0, here);
   commit_copies();
-  barrier_wait(barrier, 0);
-  for (; number < tiles; number += stride) {
-    if (c.buffers == 1) {
-      fetch(number, here);
-      commit_copies();
-      await_copies<0>();
-    } else {
-      if (number + stride < tiles)
-        fetch(number + stride, there);
-      commit_copies();
-      await_copies<1>();
-    }
-    barrier_of(1 + worker, GROUP);
-    uint32_t from[HEIGHTS];
-    UNROLLED_FOR (int h = 0; h < HEIGHTS; h++) {
-      const int32_t row = h * 2 + warp / 2, column = warp % 2 * 16 + (PAIRS ? lane / 4 : lane % 16);
-      from[h] = here + (uint32_t)((row * p.stride_y * c.in_columns + column * p.stride_x) * (PAIRS ? 4 : UNIT)) +
-                (PAIRS ? 0 : lane / 16 * c.part);
-    }
+  uint32_t stage = 0;
+  ROLLED_FOR (uint32_t first = begin; first < tiles; first += stride) {
     float sums[HEIGHTS][N / 2];
-    multiply_tile<E, N, PAIRS>(c, from, further, entry_address, weights, sums);
-    barrier_of(1 + worker, GROUP); /* the buffer has been read */
-    const half_tile t = tile_of(a, number);
-    store_tile<E, N, KEPT>(a, finish, first_filter, t, sums);
-    const uint32_t other = here;
-    here = there, there = other;
+    ROLLED_FOR (int32_t chunk = 0; chunk < c.chunks; chunk++) {
+      const bool last = chunk + 1 == c.chunks;
+      const uint32_t next = last ? first + stride : first;
+      if (c.buffers == 1) {
+        fetch(first, chunk, here);
+        commit_copies();
+        await_copies<0>();
+      } else {
+        if (next < tiles)
+          fetch(next, last ? 0 : chunk + 1, there);
+        commit_copies();
+        await_copies<1>();
+      }
+      barrier_of(1 + worker, GROUP);
+      uint32_t from[HEIGHTS];
+      UNROLLED_FOR (int h = 0; h < HEIGHTS; h++) {
+        const half_tile o = output_of(c, h * 64 + warp * 16 + (PAIRS ? lane / 4 : lane % 16));
+        const int32_t row = o.image * c.in_rows + o.row * p.stride_y;
+        from[h] = here + (uint32_t)((row * c.in_columns + o.column * p.stride_x) * (PAIRS ? 4 : UNIT));
+      }
+      ROLLED_FOR (int32_t step = 0; step < c.steps; step += c.stage_steps) {
+        const uint32_t slot = stage % SLOTS;
+        const uint32_t at = c.slots == 1 ? (uint32_t)(chunk * c.steps) : slot * (uint32_t)c.stage_steps;
+        barrier_wait(&barriers.full[slot], stage / SLOTS % 2);
+        multiply_stage<E, N, PAIRS>(min(c.stage_steps, c.steps - step), from, further, entry_address + step * 8,
+                                    weights + at * (2 * N), chunk + step > 0, sums);
+        if (c.slots == 1)
+          continue;
+        if (lane == 0)
+          barrier_arrive(&barriers.empty[slot]);
+        /* the slot of the stage before gets its next one, when the other worker has read it, too */
+        if (threadIdx.x == 0 && stage > 0) {
+          barrier_wait(&barriers.empty[(stage - 1) % SLOTS], (stage - 1) / SLOTS % 2);
+          copy_stage(a, stage - 1 + SLOTS, shared, barriers);
+        }
+        stage++;
+      }
+      barrier_of(1 + worker, GROUP); /* the buffer has been read */
+      const uint32_t other = here;
+      here = there, there = other;
+    }
+    if (first + worker < tiles)
+      store_tile<E, N, KEPT>(a, finish, first_filter, own_tile(first), sums);
   }
 #endif
 }

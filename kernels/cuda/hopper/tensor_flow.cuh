@@ -154,14 +154,6 @@ DEVICE void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
   }
 }
 
-/* Returns the number of this thread. The number is read again for each tile. Otherwise all values that depend on it would
- * stay in registers, of which weights and sums leave few. */
-DEVICE int32_t thread_now() {
-  int32_t thread;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  return thread;
-}
-
 /* Finishes and stores a warp's sums of a tile. */
 DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, const finish (&f)[2], float scale,
                        float *kept, const float (&sums)[64]) {

@@ -81,6 +81,14 @@ DEVICE float power_of_two(int exponent) {
   return __uint_as_float((uint32_t)(exponent + 127) << 23);
 }
 
+/* Returns the number of this thread. It is read again at each call. Otherwise everything that depends on it would stay in
+ * registers, of which weights and sums leave few. */
+DEVICE int32_t thread_now() {
+  int32_t thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 enum : int {
   GROUP = 128,
   THREADS = (CONSUMERS + 1) * GROUP,
