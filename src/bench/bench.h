@@ -384,6 +384,6 @@ enum {
 /* Draws these panels of the profiles of the rows. */
 gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *file, int drawn);
 /* Draws the rows. `axes`: an experiment's commands for gnuplot; NULL: by settings->plot_kind. */
-gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);
-/* Draws the rows, and in FILE-profile.svg their profiles, if there are any. file: of the settings. */
+gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes, const char *file);
+/* Draws the rows, and in FILE-profile.svg their profiles, if there are any. */
 gconv_status gconv_bench_draw(const gconv_bench *bench, const char *axes, const char *file, bool profiles);

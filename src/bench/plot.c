@@ -226,7 +226,7 @@ static void draw_everywhere(const gconv_bench *bench, plot *p, size_t number) {
   p->points[p->count++].x = most;
 }
 
-gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
+gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes, const char *file) {
   static const char *const axes_of[] = {
       [GCONV_PLOT_FILTER] = "set xlabel 'size of the filter'\nset ylabel 'ms'\nset logscale xy\n"
                             "set xtics (3,5,7,9,11,15,21,31,63,127,255,511,1025)\n",
@@ -237,12 +237,12 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
                               "set logscale xy\n",
   };
   gconv_bench_plot_kind kind =
-      bench->settings->plot_kind < 0 ? GCONV_PLOT_FILTER : (gconv_bench_plot_kind)bench->settings->plot_kind;
+      axes || bench->settings->plot_kind < 0 ? GCONV_PLOT_FILTER : (gconv_bench_plot_kind)bench->settings->plot_kind;
   /* With axes of its own, an experiment has a panel for each group. So lines need no names of what differs. */
   differences several = {false};
   if (!axes)
     several = find_differences(bench, kind);
-  plot p = {.file = bench->settings->plot,
+  plot p = {.file = file,
             .axes = axes ? axes : axes_of[kind],
             .labels = !axes && (kind == GCONV_PLOT_BLOCK || kind == GCONV_PLOT_GRID),
             .points = calloc(2 * bench->count + 1, sizeof *p.points)};

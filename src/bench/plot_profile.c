@@ -133,7 +133,7 @@ gconv_status gconv_bench_plot_profiles(const gconv_bench *bench, const char *fil
 gconv_status gconv_bench_draw(const gconv_bench *bench, const char *axes, const char *file, bool profiles) {
   char path[1024];
   const int stem = (int)(strlen(file) - strlen(".svg"));
-  const gconv_status status = gconv_bench_plot(bench, axes);
+  const gconv_status status = gconv_bench_plot(bench, axes, file);
   if (!profiles)
     return status;
   if (status != GCONV_OK) /* without gnuplot, both scripts are left */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The drawings of profiles, by the scripts that are left where there is no gnuplot. */
+#include "bench/bench.h"
 #include "bench/plot.h"
-#include "bench/settings.h"
 #include "device/device.h"
 
 #include <setjmp.h>
@@ -115,8 +115,7 @@ static void test_rows_of_one_method_have_lines_of_their_own(void **state) {
 static void test_both_scripts_are_left(void **state) {
   (void)state;
   gconv_bench_row rows[] = {row("a", "batch 1", 1)};
-  const gconv_bench_settings settings = {.plot = picture, .plot_kind = -1};
-  const gconv_bench bench = {.device = &device, .rows = rows, .count = 1, .settings = &settings};
+  const gconv_bench bench = {.device = &device, .rows = rows, .count = 1};
   assert_int_equal(gconv_bench_draw(&bench, "", picture, true), GCONV_UNSUPPORTED);
   assert_non_null(strstr(said, script));
   assert_non_null(strstr(gconv_last_error(), profile_script));
