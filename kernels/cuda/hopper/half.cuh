@@ -197,8 +197,8 @@ DEVICE void multiply_samples(float (&sums)[HEIGHTS][N / 2], const uint32_t (&sam
 }
 
 /* Adds `steps` steps to the sums of a tile, or begins the sums if not `add`. There are two steps a round: while one is
- * multiplied, the samples of the next are loaded. `weights` is a descriptor, in units of 16 bytes; the next step is 2 N units
- * further on. */
+ * multiplied, the samples of the next are loaded. `weights` is a descriptor, in units of 16 bytes; the next step is 2 N
+ * units further on. */
 template <class E, int N, bool PAIRS>
 DEVICE void multiply_stage(int32_t steps, const uint32_t (&from)[HEIGHTS], uint32_t further, uint32_t entries,
                            uint64_t weights, bool add, float (&sums)[HEIGHTS][N / 2]) {
