@@ -277,6 +277,10 @@ const char *gconv_bench_figure_at(size_t index);
 /* Returns the name of an experiment, or NULL past the end. */
 const char *gconv_bench_experiment_at(size_t index);
 
+/* Returns the numbers that the user gave, if there are any, else `own`, which end before a 0, or after `most`. Sets *count.
+ * given: may be NULL. */
+const int32_t *gconv_bench_numbers(const gconv_bench_list *given, const int32_t *own, int32_t most, int32_t *count);
+
 /* Measures and reports the experiment of the settings. */
 gconv_status gconv_bench_experiment(gconv_bench *bench);
 

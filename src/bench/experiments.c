@@ -130,11 +130,13 @@ static const experiment experiments[] = {
 };
 /* clang-format on */
 
-static int32_t count_numbers(const int32_t *numbers) {
-  int32_t count = 0;
-  while (count < MOST_NUMBERS && numbers[count] > 0)
-    count++;
-  return count;
+const int32_t *gconv_bench_numbers(const gconv_bench_list *given, const int32_t *own, int32_t most, int32_t *count) {
+  *count = given ? given->count : 0;
+  if (*count > 0)
+    return given->items;
+  while (*count < most && own[*count] > 0)
+    ++*count;
+  return own;
 }
 
 /* ---- The grid ---- */
@@ -162,8 +164,9 @@ static void say_what_is_left_out(const gconv_bench *bench, const experiment *cho
 static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, gconv_bench_row *shape) {
   gconv_bench_layer data = {0};
   gconv_status status = gconv_bench_make_layer(&shape->image, shape->images, shape->filters, shape->rows, &data);
-  int32_t count = count_numbers(chosen->workspaces);
+  int32_t count;
   const char *algorithm;
+  gconv_bench_numbers(NULL, chosen->workspaces, MOST_NUMBERS, &count);
   for (int32_t i = 0; status == GCONV_OK && i < (count > 0 ? count : 1); i++) {
     shape->workspace_mib = chosen->workspaces[i];
     name_row(chosen->axis, shape);
@@ -181,19 +184,13 @@ static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, 
   return status;
 }
 
-/* Returns the numbers that the user gave, else the numbers of the experiment. */
-static const int32_t *numbers_of(const gconv_bench_list *given, const int32_t *own, int32_t *count) {
-  *count = given->count > 0 ? given->count : count_numbers(own);
-  return given->count > 0 ? given->items : own;
-}
-
 /* Measures the layers of an image. */
 static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image) {
   const gconv_bench_grid *grid = bench->grid;
   int32_t size_count, filter_count, batch_count;
-  const int32_t *sizes = numbers_of(&grid->sizes, chosen->sizes, &size_count);
-  const int32_t *filters = numbers_of(&grid->layer_filters, chosen->filters, &filter_count);
-  const int32_t *batches = numbers_of(&grid->batches, chosen->batches, &batch_count);
+  const int32_t *sizes = gconv_bench_numbers(&grid->sizes, chosen->sizes, MOST_NUMBERS, &size_count);
+  const int32_t *filters = gconv_bench_numbers(&grid->layer_filters, chosen->filters, MOST_NUMBERS, &filter_count);
+  const int32_t *batches = gconv_bench_numbers(&grid->batches, chosen->batches, MOST_NUMBERS, &batch_count);
   gconv_status status = GCONV_OK;
   for (int32_t i = 0; status == GCONV_OK && i < filter_count * size_count * batch_count; i++) {
     const int32_t size = sizes[i / batch_count % size_count];
@@ -229,8 +226,9 @@ static const char *choose_axes(const experiment *chosen) {
       COMMON "set xlabel 'MiB of workspace'\nset logscale xy 2\n",
       COMMON "set xlabel 'images in the batch'\nset logscale y\nset logscale x 2\n",
   };
-  int32_t last = chosen->batches[count_numbers(chosen->batches) - 1];
-  return axes[chosen->axis == OVER_BATCH && last > 20 ? 3 : (int)chosen->axis];
+  int32_t count;
+  gconv_bench_numbers(NULL, chosen->batches, MOST_NUMBERS, &count);
+  return axes[chosen->axis == OVER_BATCH && chosen->batches[count - 1] > 20 ? 3 : (int)chosen->axis];
 }
 
 void gconv_bench_take_words(gconv_bench *bench) {
@@ -296,7 +294,7 @@ static gconv_status measure_layers(gconv_bench *bench, const experiment *chosen)
 
 static gconv_status measure_sizes(gconv_bench *bench, const experiment *chosen) {
   int32_t count;
-  const int32_t *sizes = numbers_of(&bench->grid->sizes, chosen->sizes, &count);
+  const int32_t *sizes = gconv_bench_numbers(&bench->grid->sizes, chosen->sizes, MOST_NUMBERS, &count);
   if (chosen->cores)
     GCONV_TRY(gconv_device_open("cpu", 1, &bench->one));
   if (chosen->cores && gconv_threads_allowed(bench->threads) > 1)

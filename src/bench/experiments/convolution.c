@@ -110,18 +110,6 @@ static const figure *find_figure(const char *name) {
   return NULL;
 }
 
-static int32_t count_of(const int32_t *numbers, int32_t most) {
-  int32_t count = 0;
-  while (count < most && numbers[count] > 0)
-    count++;
-  return count;
-}
-
-static const int32_t *given_or(const gconv_bench_list *given, const int32_t *own, int32_t most, int32_t *count) {
-  *count = given->count > 0 ? given->count : count_of(own, most);
-  return given->count > 0 ? given->items : own;
-}
-
 static bool on_gpu(const gconv_bench *bench) {
   return strcmp(bench->type_name, "cuda") == 0;
 }
@@ -178,11 +166,13 @@ static void measure_launches(point *p, const char *algorithm) {
   const gconv_bench *bench = p->bench;
   const figure *f = p->figure;
   const bool own_blocks = bench->blocks[0].width == 0, own_grids = bench->grids->items[0] == 0;
-  const int32_t blocks = own_blocks ? count_of(f->threads, MOST_POINTS) : bench->block_count;
-  const int32_t grids = own_grids ? count_of(f->grids, MOST_POINTS) : bench->grids->count;
+  int32_t blocks = bench->block_count, grids;
+  const int32_t *grid_items = gconv_bench_numbers(own_grids ? NULL : bench->grids, f->grids, MOST_POINTS, &grids);
+  if (own_blocks)
+    gconv_bench_numbers(NULL, f->threads, MOST_POINTS, &blocks);
   for (int32_t i = 0; i < blocks; i++)
     for (int32_t g = 0; g < grids; g++) {
-      const int32_t grid = own_grids ? f->grids[g] : bench->grids->items[g], side = own_blocks ? f->threads[i] : 0;
+      const int32_t grid = grid_items[g], side = own_blocks ? f->threads[i] : 0;
       const gconv_bench_block block = own_blocks ? (gconv_bench_block){side, f->planes ? side : 1} : bench->blocks[i];
       char label[48];
       snprintf(label, sizeof label, "blocks %d", (int)grid);
@@ -280,10 +270,11 @@ static gconv_status measure_size(gconv_bench *bench, const figure *f, const gcon
                                  int32_t panel) {
   const gconv_bench_grid *grid = bench->grid;
   int32_t size_count, batch_count, filter_count;
-  const int32_t *sizes = given_or(&grid->sizes, f->sizes, MOST_SIZES, &size_count);
-  const int32_t *batches = given_or(&grid->batches, f->batches[0] > 0 ? f->batches : &f->images,
-                                    f->batches[0] > 0 ? MOST_POINTS : 1, &batch_count);
-  const int32_t *filters = given_or(&grid->layer_filters, &f->filters[grid->sizes.count > 0 ? 0 : index], 1, &filter_count);
+  const int32_t *sizes = gconv_bench_numbers(&grid->sizes, f->sizes, MOST_SIZES, &size_count);
+  const int32_t *batches = gconv_bench_numbers(&grid->batches, f->batches[0] > 0 ? f->batches : &f->images,
+                                               f->batches[0] > 0 ? MOST_POINTS : 1, &batch_count);
+  const int32_t *filters =
+      gconv_bench_numbers(&grid->layer_filters, &f->filters[grid->sizes.count > 0 ? 0 : index], 1, &filter_count);
   gconv_status status = GCONV_OK;
   for (int32_t i = 0; status == GCONV_OK && i < batch_count * (filter_count > 0 ? filter_count : 1); i++) {
     gconv_bench_row shape = {.layer = true,
@@ -304,7 +295,7 @@ gconv_status gconv_bench_convolution(gconv_bench *bench) {
   const figure *f = find_figure(bench->experiment);
   const gconv_bench_grid *grid = bench->grid;
   int32_t size_count;
-  given_or(&grid->sizes, f->sizes, MOST_SIZES, &size_count);
+  gconv_bench_numbers(&grid->sizes, f->sizes, MOST_SIZES, &size_count);
   GCONV_TRY(gconv_bench_open_other(bench));
   if (f->cpu && !bench->other && on_gpu(bench))
     GCONV_TRY(gconv_device_open("cpu", bench->threads, &bench->other));
