@@ -87,7 +87,8 @@ static void print_script(FILE *out, const plot *p, const char *path) {
     panels += p->points[i].of_panel == i;
   int columns = panels < 1 ? 1 : panels > 4 ? 4 : panels, rows = (panels + columns - 1) / columns;
   char size[48];
-  snprintf(size, sizeof size, "size %d,%d", panels == 1 ? 1000 : 420 * columns, panels == 1 ? 640 : 330 * rows);
+  const int wide = panels == 1 ? 1000 : panels == 2 ? 620 : 420, high = panels == 1 ? 640 : panels == 2 ? 440 : 330;
+  snprintf(size, sizeof size, "size %d,%d", wide * columns, high * rows);
   if (gconv_ends_in(p->file, ".svg"))
     fprintf(out, "set terminal svg %s background rgb 'white'\n", size);
   else

@@ -100,7 +100,7 @@ static void add_occupancy(const drawing *d) {
                             gconv_occupancy(limits, k->registers, k->threads, shared)};
     const int numbers[] = {registers, threads, shared >> 10};
     static const char *const panels[] = {"by registers of a thread: % of the warps", "by threads of a block: % of the warps",
-                                         "by KB of shared memory of a block: % of the warps"};
+                                         "by KB of shared memory: % of the warps"};
     for (size_t panel = 0; panel < sizeof panels / sizeof *panels; panel++) {
       char text[24] = "";
       if (i % LABELLED == 0)

@@ -88,7 +88,7 @@ static void test_each_figure_has_its_panel(void **state) {
                 {GCONV_DRAW_ENERGY, "J of an execution", "\"the whole GPU\" 12\n"},
                 {GCONV_DRAW_OCCUPANCY, "by registers of a thread: % of the warps", "\"64\" 50\n"},
                 {GCONV_DRAW_OCCUPANCY, "by threads of a block: % of the warps", "\"256\" 50\n"},
-                {GCONV_DRAW_OCCUPANCY, "by KB of shared memory of a block: % of the warps", "\"56\" 50\n"}};
+                {GCONV_DRAW_OCCUPANCY, "by KB of shared memory: % of the warps", "\"56\" 50\n"}};
   for (size_t i = 0; i < sizeof panels / sizeof *panels; i++) {
     char title[100];
     snprintf(title, sizeof title, "set title '%s'", panels[i].title);
