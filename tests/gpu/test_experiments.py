@@ -89,8 +89,7 @@ class Experiments(CommandTest):
             ctypes.CDLL("libnvidia-ml.so.1")
         except OSError:  # which measures the energy
             del panels["joules"]
-        for name, own in (("windows", ("--sizes", "50")), ("mlp-17", ("--sizes", "500")), ("layouts", ("--image", "30x20x8", "--batches", "2")),
-                          ("rbf", ("--sizes", "300", "--columns", "9"))):
+        for name, own in (("windows", ("--sizes", "50")), ("mlp-17", ("--sizes", "500")), ("layouts", ("--image", "30x20x8", "--batches", "2"))):
             words = ("bench", "-d", "cuda", "--experiment", name, "--runs", "1", "--json", *own, "--profile", "--plot", "p.svg")
             done = self.gconv(*words, env={"PATH": "/nowhere"}, status=1)  # without gnuplot, scripts are left
             rows = [row for row in json.loads(done.stdout)["rows"] if row.get("method") not in ("one-core", "all-cores", "trainer")]
@@ -173,6 +172,11 @@ class Experiments(CommandTest):
         self.assertEqual(len(rows), 7 * 9)
         for row in rows:
             self.assertTrue("obstacle" not in row and row["error"] <= row["allowed"], row)
+        for sweep in "grid", "block":
+            rows = self.rows("layer-steps", "--image", "17x13x4", "--sizes", "4", "--filters", "5", "--batches", "3", "-a", "split-classic", "--sweep", sweep)
+            self.assertGreater(len({str(row[sweep]) for row in rows}), 4)
+            for row in rows:
+                self.assertLessEqual(row["error"], row["allowed"], row)
 
 
 if __name__ == "__main__":
