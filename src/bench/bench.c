@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures algorithms against each other and against the machine: medians, with data in the memory of the device. */
+#include "base/ending.h"
 #include "base/suggest.h"
 #include "bench/settings.h"
 
@@ -44,12 +45,15 @@ static void note_option(const gconv_bench *bench, const char *option, const char
     gconv_bench_say(bench, "note: %s has no effect on %s", option, names);
 }
 
-/* Returns whether an algorithm that is measured takes the option. auto on a GPU may choose such an algorithm. */
+/* Returns whether an algorithm that is measured takes the option: for images, one of the takers, or auto, which may choose
+ * one; in an experiment, the kernels of a thesis. */
 static bool is_taken(const gconv_bench *bench, const char *takers) {
+  const bool layers = bench->settings->experiment != NULL;
   const char *name;
-  bool taken = false;
-  for (size_t i = 0; (name = gconv_bench_algorithm_at(bench, false, i)); i++)
-    taken |= strcmp(name, "auto") == 0 || gconv_find_word(takers, ',', name, strlen(name));
+  bool taken = layers && bench->grid->algorithms.count == 0;
+  for (size_t i = 0; (name = gconv_bench_algorithm_at(bench, layers, i)); i++)
+    taken |= layers ? gconv_ends_in(name, "-classic")
+                    : strcmp(name, "auto") == 0 || gconv_find_word(takers, ',', name, strlen(name));
   return taken && strcmp(bench->type_name, "cuda") == 0;
 }
 
@@ -64,7 +68,10 @@ static gconv_status check_sweeps(const gconv_bench *bench) {
     gpu.reason[0] = '\0';
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "--sweep %s: this would measure the same again and again: only %s have %ss to choose, on a GPU%s%s",
-                    blocks ? "block" : "grid", blocks ? "direct and tiled" : "direct, tiled and sparse",
+                    blocks ? "block" : "grid",
+                    bench->settings->experiment ? "kernels of the thesis"
+                    : blocks                    ? "direct and tiled"
+                                                : "direct, tiled and sparse",
                     blocks ? "block" : "grid", gpu.reason[0] ? "; there is none: " : "", gpu.reason);
 }
 

@@ -99,6 +99,7 @@ class Bench(CommandTest):
     def test_a_sweep_of_what_no_algorithm_has_is_refused(self):
         for words in (("--sweep", "block"), ("--sweep", "grid"), ("--figure", "blocks"), ("--figure", "grids")):
             self.usage_error("this would measure the same again and again", "bench", "-d", "cpu", *words)
+        self.usage_error("only kernels of the thesis have grids to choose, on a GPU", "bench", "-d", "cpu", "--experiment", "layer-steps", "--sweep", "grid")
 
     def test_figures(self):
         rows = self.rows("--figure", "large-2048", "--sizes", "4", "-a", "direct")
