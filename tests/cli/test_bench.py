@@ -295,6 +295,8 @@ class Bench(CommandTest):
             done = self.gconv("bench", "-d", "cpu", "--experiment", figure, status=1)
             self.assertIn("only NVIDIA GPUs have counters", done.stderr)
         self.usage_error("measures copies, which no multiprocessor does", "bench", "--experiment", "transfers", "--profile")
+        self.usage_error("mlp-5.2 measures parts of epochs: backprop has", "bench", "--experiment", "mlp-5.2", "--profile")
+        self.usage_error("mlp-5.6 measures whole runs: backprop has", "bench", "--experiment", "mlp-5.6", "--profile")
         self.usage_error("leave out --csv, --json, --plot, --profile and --algorithm", "bench", "--auto-check", "--profile")
 
     def test_transfers_need_a_gpu(self):
