@@ -184,30 +184,47 @@ static gconv_status take_arrays(const gconv_network *network, const gconv_networ
 
 /* ---- Runs ---- */
 
-static gconv_status copy_output(const gconv_tensor *from, gconv_network_tensor *to) {
+/* Makes an output for the caller. *lent: the run writes it there. */
+static gconv_status make_output(gconv_graph_plan *p, size_t number, gconv_network_tensor *to, bool *lent) {
+  const gconv_tensor *from = gconv_graph_plan_output(p, number);
   const size_t bytes = gconv_tensor_bytes(from);
   void *data = malloc(bytes > 0 ? bytes : 1);
   GCONV_NEED_MEMORY(data, "no memory for an output of a network");
-  memcpy(data, from->data, bytes);
   to->type = gconv_tensor_type_name(from->type);
   to->axes = from->axes;
   memcpy(to->shape, from->shape, sizeof to->shape);
   to->data = data;
+  *lent = gconv_graph_plan_lend(p, p->graph->outputs[number], data);
   return GCONV_OK;
 }
 
-static gconv_status run_call(const call *c, const gconv_network *network, const gconv_tensor *inputs,
+static gconv_status run_lent(const call *c, const gconv_network *network, const gconv_tensor *inputs,
                              gconv_network_tensor *outputs, size_t output_count) {
-  size_t number;
+  GCONV_FREED size_t *numbers = calloc(output_count + 1, sizeof *numbers);
+  GCONV_FREED bool *lent = calloc(output_count + 1, sizeof *lent);
+  GCONV_NEED_MEMORY(numbers && lent, "no memory for the outputs of a network");
   for (size_t i = 0; i < c->count; i++)
-    if (inputs[i].data)
+    if (inputs[i].data && !gconv_graph_plan_lend(c->plan, c->plan->graph->inputs[i], inputs[i].data))
       memcpy(gconv_graph_plan_input(c->plan, i)->data, inputs[i].data, gconv_tensor_bytes(&inputs[i]));
+  for (size_t k = 0; k < output_count; k++) {
+    GCONV_TRY(find(network->graph, "output", &outputs[k], k, network->outputs, network->output_count, &numbers[k]));
+    GCONV_TRY(make_output(c->plan, numbers[k], &outputs[k], &lent[k]));
+  }
   GCONV_TRY(gconv_graph_plan_run(c->plan));
   for (size_t k = 0; k < output_count; k++) {
-    GCONV_TRY(find(network->graph, "output", &outputs[k], k, network->outputs, network->output_count, &number));
-    GCONV_TRY(copy_output(gconv_graph_plan_output(c->plan, number), &outputs[k]));
+    const gconv_tensor *from = gconv_graph_plan_output(c->plan, numbers[k]);
+    if (!lent[k])
+      memcpy(outputs[k].data, from->data, gconv_tensor_bytes(from));
   }
   return GCONV_OK;
+}
+
+/* Runs a call on arrays of the caller, without copies where that is possible. */
+static gconv_status run_call(const call *c, const gconv_network *network, const gconv_tensor *inputs,
+                             gconv_network_tensor *outputs, size_t output_count) {
+  const gconv_status status = run_lent(c, network, inputs, outputs, output_count);
+  gconv_graph_plan_take_back(c->plan);
+  return status;
 }
 
 static gconv_status run(const gconv_network *network, gconv_device *device, const gconv_network_tensor *arrays, size_t count,

@@ -147,6 +147,12 @@ const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *plan, size_t
 gconv_status gconv_graph_plan_write(gconv_graph_plan *plan, size_t number, const void *elements);
 gconv_status gconv_graph_plan_read(const gconv_graph_plan *plan, size_t number, void *elements);
 
+/* On the CPU, lets an input or output lie in memory of the caller for the next runs, so that it is not copied. Returns false
+ * if it must be copied: if it is constant, lent already, or shares its memory with other values, or if the memory is not
+ * aligned to its elements. gconv_graph_plan_take_back() ends this for all of them. */
+bool gconv_graph_plan_lend(gconv_graph_plan *plan, int32_t value, const void *memory);
+void gconv_graph_plan_take_back(gconv_graph_plan *plan);
+
 /* Runs all steps, on the threads of the CPU or on the GPU. */
 gconv_status gconv_graph_plan_run(gconv_graph_plan *plan);
 /* Runs one step on the CPU. */

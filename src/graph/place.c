@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the lifetime of each result of a plan, and which results share memory. Views share the memory of their input. A
  * result may overwrite an input that no later step needs. Inputs of Concat are written directly into its result, which
- * saves copies. */
+ * saves copies. Inputs and outputs of the plan may lie in memory of the caller. */
 #include "base/memory.h"
 #include "graph/graph.h"
 
@@ -203,4 +203,30 @@ gconv_status gconv_graph_place(gconv_graph_plan *p) {
   for (size_t i = 0; i < p->step_count; i++)
     p->steps[i].workspace_at = p->steps[i].workspace_bytes > 0 ? p->blocks[p->steps[i].workspace_at].at : 0;
   return GCONV_OK;
+}
+
+/* ---- Memory of callers ---- */
+
+static void *find_place(const gconv_graph_plan *p, int32_t value) {
+  return p->arena + p->blocks[p->block_of[value]].at + p->offset_of[value];
+}
+
+bool gconv_graph_plan_lend(gconv_graph_plan *p, int32_t value, const void *memory) {
+  gconv_tensor *t = &p->tensors[value];
+  const int32_t block = p->block_of[value];
+  if (p->gpu || block < 0 || t->data != find_place(p, value) || (uintptr_t)memory % gconv_tensor_type_bytes(t->type) != 0)
+    return false;
+  for (size_t i = 0; i < p->graph->value_count; i++)
+    if ((int32_t)i != value && p->block_of[i] == block)
+      return false;
+  t->data = (void *)(uintptr_t)memory; /* of an input, no step writes to it: what overwrites it would share its block */
+  return true;
+}
+
+void gconv_graph_plan_take_back(gconv_graph_plan *p) {
+  for (size_t i = 0; i < p->graph->input_count + p->graph->output_count && !p->gpu; i++) {
+    const int32_t value = i < p->graph->input_count ? p->graph->inputs[i] : p->graph->outputs[i - p->graph->input_count];
+    if (p->block_of[value] >= 0)
+      p->tensors[value].data = find_place(p, value);
+  }
 }

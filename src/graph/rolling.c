@@ -116,15 +116,35 @@ static int64_t choose_rows(gconv_rolling *r, int64_t limit) {
   return tail && !tail->clamps ? 0 : most;
 }
 
-/* Returns how much is computed twice, relative to the whole, if the bands are cut into strips for the threads. */
-static double find_waste(const gconv_rolling *r) {
-  double once = 0, twice = 0;
+/* Returns the floats of the maps between the stages. */
+static int64_t count_maps(const gconv_rolling *r) {
+  int64_t maps = 0;
+  for (size_t i = 1; i < r->count; i++)
+    maps += r->stages[i].in_planes * r->stages[i].in_row * r->stages[i].whole.height;
+  return maps;
+}
+
+/* Returns how much longer the stages take by bands than as a whole, as a part of their time: the thread with the most bands
+ * makes some rows outside of the image, or that the strip above makes, too. `whole_ms` becomes their time as a whole. */
+static double find_waste(const gconv_rolling *r, double *whole_ms) {
+  double once = 0, most = 0;
   for (size_t i = 0; i < r->count; i++) {
-    const double work = gconv_layer_flop(&r->stages[i].whole) * (double)r->stages[i].rows / r->stages[i].whole.out_height;
-    once += work;
-    twice += work * (double)r->stages[i].before;
+    const gconv_rolling_stage *s = &r->stages[i];
+    const double ms = s->solver->choice.estimate_ms;
+    const int64_t bands = (r->bands + r->strips - 1) / r->strips + (r->strips > 1 ? s->before : 0);
+    once += ms;
+    most += ms * (double)(bands * r->strips * s->rows) / s->whole.out_height;
   }
-  return twice / once * (double)(r->strips - 1) / (double)r->bands;
+  *whole_ms = once;
+  return most / once - 1;
+}
+
+/* Returns whether bands take less time than maps through memory. A float between stages is written and read. */
+static bool gains(const gconv_rolling *r, int64_t least) {
+  static const double MOST_WASTE = 0.16, MS_OF_FLOAT = 0.2e-6;
+  double whole_ms;
+  const double waste = find_waste(r, &whole_ms);
+  return waste <= MOST_WASTE && (least == 0 || waste * whole_ms <= MS_OF_FLOAT * (double)count_maps(r));
 }
 
 /* Returns the problem of a band of a stage. */
@@ -155,10 +175,7 @@ static size_t count_stages(const gconv_rolling *r) {
 
 /* Whether there is enough between the stages. */
 static bool is_worth(const gconv_rolling *r, int64_t least) {
-  int64_t maps = 0;
-  for (size_t i = 1; i < r->count; i++)
-    maps += r->stages[i].in_planes * r->stages[i].in_row * r->stages[i].whole.height;
-  return maps >= least && out_height(r) >= LEAST_HEIGHT;
+  return count_maps(r) >= least && out_height(r) >= LEAST_HEIGHT;
 }
 
 static int64_t aligned(int64_t floats) {
@@ -195,9 +212,8 @@ static bool settle(gconv_rolling *r) {
   return true;
 }
 
-/* Lets as many stages roll as have room in the caches, and share the work among threads without too much waste. */
+/* Lets as many stages roll as have room in the caches, and gain by it. */
 static bool fit(gconv_rolling *r, int64_t least) {
-  static const double MOST_WASTE = 0.08;
   for (r->count = count_stages(r); r->count > 1; r->count--) {
     if (lay(r, least_rows(r)) > BUFFERS)
       continue;
@@ -210,7 +226,7 @@ static bool fit(gconv_rolling *r, int64_t least) {
       lay(r, rows);
       r->bands = (out_height(r) + rows - 1) / rows;
       r->strips = smaller(r->threads, r->bands);
-      if (find_waste(r) <= MOST_WASTE)
+      if (gains(r, least))
         return settle(r);
     }
   }

@@ -19,7 +19,7 @@ GCONV_C_BEGIN
 
 enum {
   GCONV_ROLLING_MOST = 64,         /* stages */
-  GCONV_ROLLING_LEAST = 512 << 10, /* floats of the maps between stages that are worth it: 2 MiB */
+  GCONV_ROLLING_LEAST = 2 << 20,   /* floats of the maps between stages that are worth it: smaller maps stay in L3 caches */
 };
 
 typedef struct gconv_rolling_stage {
@@ -46,8 +46,8 @@ typedef struct gconv_rolling {
 /* Makes the first solvers of `count` go through the image together. The output of each solver is the input of the next; all
  * have an algorithm, but no prepared weights yet. (*rolling)->count tells how many solvers go together: as many as have
  * buffers that fit into the caches. Their problems become those of bands. *rolling stays NULL, and no problem changes, if
- * the first two solvers cannot go together, or if the maps between the solvers have fewer than `least` floats. `threads` may
- * be NULL. */
+ * the first two solvers cannot go together, if the maps between the solvers have fewer than `least` floats, or, unless this
+ * is 0, if bands are estimated to take longer. `threads` may be NULL. */
 gconv_status gconv_rolling_make(gconv_solver *const *solvers, size_t count, int64_t least, gconv_threads *threads,
                                 gconv_rolling **rolling);
 void gconv_rolling_free(gconv_rolling *rolling);

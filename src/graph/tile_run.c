@@ -251,10 +251,23 @@ gconv_status gconv_graph_copy_output(const gconv_graph_plan *plan, size_t number
   return copy_numbers(output, 0, job, stream);
 }
 
+/* Returns whether a tensor has the layout of an image of this size in memory of the host. */
+static bool is_image(const gconv_tensor *t, const int64_t size[2]) {
+  return t->type == GCONV_TENSOR_F32 && t->axes == 4 && t->shape[2] == size[0] && t->shape[3] == size[1];
+}
+
 gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut *cut, const float *in, float *out,
                                    void *stream) {
   const gconv_graph_rows rows = {(float *)in, 0, cut->in[0], 0};
-  GCONV_TRY(put_input(plan, cut, &rows, 0, 0, stream));
-  GCONV_TRY(run_plan(plan, stream));
-  return gconv_graph_copy_output(plan, 0, cut->out, out, stream);
+  const int32_t input = plan->graph->inputs[0], output = plan->graph->outputs[0];
+  gconv_status status = GCONV_OK;
+  if (!is_image(&plan->tensors[input], cut->in) || !gconv_graph_plan_lend(plan, input, in))
+    status = put_input(plan, cut, &rows, 0, 0, stream);
+  const bool lent = plan->graph->output_count == 1 && is_image(&plan->tensors[output], cut->out) &&
+                    gconv_graph_plan_lend(plan, output, out);
+  GCONV_THEN(status, run_plan(plan, stream));
+  if (!lent)
+    GCONV_THEN(status, gconv_graph_copy_output(plan, 0, cut->out, out, stream));
+  gconv_graph_plan_take_back(plan);
+  return status;
 }

@@ -8,7 +8,7 @@ from helper import CommandTest
 from test_onnx_cases import conv
 
 LOT = np.random.default_rng(8)
-HEIGHT, WIDTH = 420, 91  # bands must end with the image where a tensor is added
+HEIGHT, WIDTH = 420, 211  # bands must end with the image where a tensor is added
 
 
 def weights(filters, channels, taps):

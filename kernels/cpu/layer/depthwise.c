@@ -19,6 +19,7 @@
 enum {
   MOST_VECTORS = 4,
   MOST_LANES = 16,
+  NOT_IN_PLACE = INT32_MAX, /* sums read whole vectors, beyond the end of the last row */
   MOST_PIXELS = 8,         /* of a block of channels, with their sums in registers */
   BAND_FLOATS = 12 << 10,  /* staged floats of a band: 48 KiB */
   WINDOW_FLOATS = 8 << 10, /* staged floats of a band of a block of channels: 32 KiB */
@@ -52,7 +53,7 @@ typedef struct cut {
 } cut;
 
 static cut cut_of(const gconv_layer_problem *problem) {
-  const gconv_layer_stage stage = gconv_layer_stage_of(problem, 0, MOST_LANES);
+  const gconv_layer_stage stage = gconv_layer_stage_of(problem, 0, NOT_IN_PLACE);
   const int64_t phases = (int64_t)stage.phases_y * stage.phases_x;
   const int64_t rows = BAND_FLOATS / (stage.pitch * phases) - stage.reach_y;
   const int64_t products = (int64_t)problem->out_height * problem->out_width * problem->rows * problem->columns;
@@ -164,7 +165,7 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
   if (problem->in_blocks)
     return (gconv_layer_offset_floats(problem) + gconv_block_stage_floats(&blocks, GCONV_BLOCK)) * sizeof(float);
   const int32_t rows = cut_of(problem).band_rows;
-  const gconv_layer_stage stage = gconv_layer_stage_of(problem, rows, MOST_LANES);
+  const gconv_layer_stage stage = gconv_layer_stage_of(problem, rows, NOT_IN_PLACE);
   return (gconv_layer_offset_floats(problem) + sums_floats(&stage, rows) + gconv_layer_stage_floats(&stage, 1)) *
          sizeof(float);
 }
@@ -198,7 +199,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
                 gconv_clamp(top + c.range, 0, problem->out_height));
     return GCONV_OK;
   }
-  const gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
+  const gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, NOT_IN_PLACE);
   const int32_t band = (int32_t)(e->task % (size_t)c.bands), lot = (int32_t)(e->task / (size_t)c.bands % (size_t)c.lots);
   const int64_t n = (int64_t)(e->task / (size_t)c.bands / (size_t)c.lots);
   const int32_t first = band * c.band_rows, rows = (int32_t)gconv_clamp(problem->out_height - first, 0, c.band_rows);
@@ -216,7 +217,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   if (problem->in_blocks)
     return gconv_layer_cpu_ms(problem, machine, outputs * problem->rows * problem->columns * 1.2, outputs * 0.1);
   const cut c = cut_of(problem);
-  const gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
+  const gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, NOT_IN_PLACE);
   const double rows = (double)problem->images * problem->filters * problem->out_height;
   const double multiplications = rows * (double)stage.pitch * problem->rows * problem->columns * 1.3;
   const double staged = (double)stage.pitch * stage.phases_x * stage.phases_y * (1 + (double)stage.reach_y / c.band_rows);

@@ -449,13 +449,14 @@ static gconv_status execute(const gconv_layer_execution *e) {
   float *block = e->out + image * gconv_layer_image_floats(problem->filters, plane, true) + pixel * GCONV_BLOCK;
   if (has_one_panel(problem)) {
     make_blocks(&w, weights, biases, in, group * channels, group * filters, block);
+    gconv_product_end_blocks();
     return GCONV_OK;
   }
   add_channels(&w, weights, in, group * channels);
   if (w.cut.dense)
     finish_dense(&w, biases, e->out + (int64_t)w.first_column * problem->filters + group * filters);
   else if (problem->out_blocks)
-    finish_blocks(&w, biases, group * filters, block);
+    finish_blocks(&w, biases, group * filters, block), gconv_product_end_blocks();
   else
     finish(&w, biases, e->out + image_group * filters * plane + pixel);
   return GCONV_OK;

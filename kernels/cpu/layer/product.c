@@ -57,6 +57,12 @@ void gconv_product_finish(const gconv_product *product, const gconv_layer_proble
     gconv_layer_activate(problem, out + f * plane, (size_t)pixels);
 }
 
+/* Whether outputs in blocks are too many for the caches: then they are written past them, without being read first. */
+static bool streams(const gconv_layer_problem *problem) {
+  enum { MOST_KEPT = 8 << 20 }; /* floats: 32 MiB */
+  return gconv_layer_image_floats(problem->filters, gconv_layer_out_plane(problem), true) > MOST_KEPT;
+}
+
 void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer_problem *problem, const float *sums, int V,
                                  int64_t rows, int64_t columns, const float *biases, int64_t first, float *out) {
   const int64_t lanes = product->lanes, block = gconv_layer_out_plane(problem) * GCONV_BLOCK;
@@ -74,12 +80,19 @@ void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer
         bias[i] = biases[f + i];
       float *to = out + k / GCONV_BLOCK * block + k % GCONV_BLOCK;
       const float *added = gconv_layer_added(problem, to, &bounds);
+      bounds.streams = bounds.enough && streams(problem);
       if (k < gconv_layer_image_floats(problem->filters, 1, true))
         product->store(sums + f, width, bias, &bounds, columns, to, added);
     }
     for (int64_t k = first / GCONV_BLOCK * GCONV_BLOCK; k < end && !bounds.enough; k += GCONV_BLOCK)
       gconv_layer_activate(problem, out + k / GCONV_BLOCK * block, (size_t)(columns * GCONV_BLOCK));
   }
+}
+
+void gconv_product_end_blocks(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_ia32_sfence();
+#endif
 }
 
 void gconv_layer_finish_block(const gconv_layer_problem *problem, const float *biases, int64_t there, int64_t pixels,

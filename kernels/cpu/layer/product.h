@@ -71,6 +71,9 @@ void gconv_layer_finish_block(const gconv_layer_problem *problem, const float *b
                               float *values);
 
 /* Does what gconv_product_finish() does for outputs in blocks of channels: `rows` rows of `columns` pixels, of filters first
- * .. first + V * lanes - 1. Sums have no gaps. `out` is where block 0 has the first pixel. */
+ * .. first + V * lanes - 1. Sums have no gaps. `out` is where block 0 has the first pixel.
+ * Outputs that are too many for the caches go past them: gconv_product_end_blocks() ends a task. */
 void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer_problem *problem, const float *sums, int V,
                                  int64_t rows, int64_t columns, const float *biases, int64_t first, float *out);
+/* Lets other threads see these outputs before they see that the task has ended. */
+void gconv_product_end_blocks(void);

@@ -128,15 +128,26 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 #endif
 }
 
+#if LANES == 16
+#define STREAM(to, vector) _mm512_stream_ps(to, vector)
+#else
+#define STREAM(to, vector) STORE(to, vector)
+#endif
 static TARGET void NAME(store)(const float *from, int64_t stride, const float *biases, const gconv_layer_bounds *bounds,
                                int64_t pixels, float *to, const float *added) {
   const VECTOR low = SPREAD(&bounds->low), high = SPREAD(&bounds->high), bias = LOAD(biases);
-  for (int64_t i = 0; i < pixels && !added; i++)
-    STORE(to + i * GCONV_BLOCK, AT_MOST(AT_LEAST(LOAD(from + i * stride) + bias, low), high));
-  for (int64_t i = 0; i < pixels && added; i++)
-    STORE(to + i * GCONV_BLOCK,
-          AT_MOST(AT_LEAST(LOAD(from + i * stride) + bias + LOAD(added + i * GCONV_BLOCK), low), high));
+  for (int64_t i = 0; i < pixels; i++) {
+    VECTOR sum = LOAD(from + i * stride) + bias;
+    if (added)
+      sum = sum + LOAD(added + i * GCONV_BLOCK);
+    const VECTOR bounded = AT_MOST(AT_LEAST(sum, low), high);
+    if (bounds->streams)
+      STREAM(to + i * GCONV_BLOCK, bounded);
+    else
+      STORE(to + i * GCONV_BLOCK, bounded);
+  }
 }
+#undef STREAM
 
 static const gconv_product NAME(product) = {
     .lanes = LANES,

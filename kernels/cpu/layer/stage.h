@@ -115,7 +115,8 @@ static inline void gconv_layer_copy_row(const float *restrict from, float *restr
 
 /* Bounds of outputs. */
 typedef struct gconv_layer_bounds {
-  bool enough; /* outputs are sum + bias within these bounds: neither an activation nor a tail follows */
+  bool enough;  /* outputs are sum + bias within these bounds: neither an activation nor a tail follows */
+  bool streams; /* outputs in blocks go past the caches: gconv_product_end_blocks() follows */
   float low, high;
 } gconv_layer_bounds;
 
@@ -127,11 +128,11 @@ float gconv_layer_sum(const gconv_layer_problem *problem, const float *in, const
 /* Returns the bounds of a problem's outputs; infinite bounds if the problem has none. */
 static inline gconv_layer_bounds gconv_layer_bounds_of(const gconv_layer_problem *problem) {
   const gconv_layer_tail *tail = problem->tail;
-  gconv_layer_bounds bounds = {false, -INFINITY, INFINITY};
+  gconv_layer_bounds bounds = {.low = -INFINITY, .high = INFINITY};
   if (problem->activation == GCONV_ACTIVATION_NONE && tail && tail->clamps)
-    bounds = (gconv_layer_bounds){true, tail->low, tail->high};
+    bounds = (gconv_layer_bounds){.enough = true, .low = tail->low, .high = tail->high};
   else if (problem->activation == GCONV_ACTIVATION_RELU && !tail)
-    bounds = (gconv_layer_bounds){true, 0, INFINITY};
+    bounds = (gconv_layer_bounds){.enough = true, .low = 0, .high = INFINITY};
   else
     bounds.enough = problem->activation == GCONV_ACTIVATION_NONE && !tail;
   return bounds;
@@ -144,7 +145,7 @@ static inline const float *gconv_layer_added(const gconv_layer_problem *problem,
   const gconv_layer_tail *tail = problem->tail;
   if (problem->activation != GCONV_ACTIVATION_NONE || !tail || !tail->adds)
     return NULL;
-  *bounds = (gconv_layer_bounds){true, tail->low, tail->high};
+  *bounds = (gconv_layer_bounds){.enough = true, .low = tail->low, .high = tail->high};
   return tail->added + (out - tail->out);
 }
 

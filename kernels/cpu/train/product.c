@@ -178,7 +178,7 @@ bool gconv_learn_finite(const float *x, int64_t count) {
 void gconv_learn_transpose(const float *from, int64_t from_pitch, int64_t rows, int64_t columns, float *to,
                            int64_t to_pitch) {
   static const float zeros[GCONV_PRODUCT_LANES] = {0};
-  static const gconv_layer_bounds endless = {true, -INFINITY, INFINITY};
+  static const gconv_layer_bounds endless = {.enough = true, .low = -INFINITY, .high = INFINITY};
   const gconv_product *product = gconv_product_here();
   int64_t lanes = product->lanes, whole_rows = rows / lanes * lanes, whole_columns = columns / lanes * lanes;
   for (int64_t i = 0; i < whole_rows; i += lanes)
