@@ -18,6 +18,9 @@
 static const double MAX_WORK = 1e8;
 enum { LEAST_PAIRS = 3 };
 
+/* A residual of 0 says that pairs are of integers. Those of others are at least this, however well they fit. */
+static const double LEAST_RESIDUAL = 0x1p-53;
+
 typedef struct matrix {
   double *values;
   int32_t rows, columns;
@@ -151,7 +154,7 @@ static void find_pairs(matrix *m, int32_t most, bool integer, float *pairs, floa
       break;
   }
   structure->rank = rest <= enough ? rank : GCONV_RANK_HIGH;
-  structure->residual = all > 0 ? rest / all : 0;
+  structure->residual = all > 0 && !integer ? fmax(rest / all, LEAST_RESIDUAL) : 0;
   structure->growth = all > 0 ? size / all : 1;
 }
 
@@ -181,7 +184,7 @@ static bool is_one_pair(const float *taps, int32_t rows, int32_t columns, float 
       rest += fabs((double)taps[r * (size_t)columns + s] - (double)column[r] * (double)row[s]);
   }
   structure->rank = 1;
-  structure->residual = rest / all;
+  structure->residual = fmax(rest / all, LEAST_RESIDUAL);
   structure->growth = down * across / all;
   return rest <= GCONV_FACTOR_TOLERANCE * all;
 }
@@ -342,14 +345,17 @@ static double error_of_chain(const float *taps, int64_t count) {
   return sum > 0 ? error / sum * (1 + 0x1p-20) : 0; /* the factor is for the roundings of this loop */
 }
 
-/* Returns whether sums are exact, because samples and taps are integers. */
-static bool sums_are_exact(const gconv_problem *problem, const gconv_integers *integers) {
-  return problem->in_type == GCONV_U8 && integers->unit > 0 && problem->border_level == rintf(problem->border_level);
+bool gconv_sums_are_exact(const gconv_problem *problem, const gconv_integers *integers, double growth) {
+  const double positive = integers->positive, negative = integers->negative;
+  const double level = fmax((double)gconv_white(problem->in_type), fabs((double)problem->border_level));
+  const double most = growth > 1 || problem->border_level < 0 ? growth * (positive + negative) : fmax(positive, negative);
+  return problem->in_type != GCONV_F32 && integers->unit > 0 && problem->border_level == rintf(problem->border_level) &&
+         most * level < 0x1p24;
 }
 
 static void find_sums(const gconv_problem *problem, const float *weights, gconv_structure *structure) {
   int64_t plane = (int64_t)problem->rows * problem->columns;
-  bool exact = sums_are_exact(problem, &structure->integers);
+  bool exact = gconv_sums_are_exact(problem, &structure->integers, 1);
   for (int64_t k = 0; k < problem->filters; k++) {
     double sum = 0;
     for (int64_t i = 0; i < plane; i++)

@@ -32,6 +32,10 @@ size_t gconv_factor_floats(const gconv_problem *problem);
 /* Finds the integers of one filter; each is tap / unit. The unit is the largest possible, and 1 if all taps are 0. */
 gconv_integers gconv_find_integers(const float *taps, int64_t count);
 
+/* Returns whether float32 holds all sums on the way to a response, because samples and taps are integers. `growth` is that
+ * of the structure if pairs are added up, else 1. */
+bool gconv_sums_are_exact(const gconv_problem *problem, const gconv_integers *integers, double growth);
+
 /* Returns why separable algorithms do not pay for the filters of a problem, or NULL if they do. */
 const char *gconv_factor_obstacle(const gconv_problem *problem);
 

@@ -18,6 +18,7 @@
 #include "kernels/cpu/box_along.h"
 #include "kernels/cpu/box_float.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/factor.h"
 #include "tile.h"
 
 #include <math.h>
@@ -282,8 +283,10 @@ static const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-/* The sum is rounded to float32, and so is its product with the tap. */
+/* The sum is rounded to float32, and so is its product with the tap, unless both are integers up to 2^24. */
 static double error_bound(const gconv_problem *problem) {
+  if (gconv_sums_are_exact(problem, &problem->structure.integers, 1))
+    return 0;
   return is_float(problem) ? gconv_box_float_bound(problem) : gconv_rounding_bound(2);
 }
 

@@ -17,6 +17,9 @@
  *   NONZERO(v)    an unsigned number whose bit i is set if lane i of v is not 0, or is NaN
  *   UNROLL     before a loop of constant length: unrolls it
  *
+ * If OF_DOUBLES is defined before, the vectors have doubles: NAME, TARGET, REAL, VECTOR, LANES, LOAD, STORE, SPREAD, ZERO,
+ * KEEP and ADD_PRODUCT are defined. REAL is float or double.
+ *
  * TO_6(X) is X(1) X(2) ... X(6): it makes a function, or a row of a table, for each size of a tile.
  */
 #include "base/cpu.h"
@@ -38,6 +41,12 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define UNROLL_BY_COUNT UNROLL
 #endif
 
+#ifdef OF_DOUBLES
+#define REAL double
+#else
+#define REAL float
+#endif
+
 #define TO_4(X) X(1) X(2) X(3) X(4)
 #define TO_5(X) TO_4(X) X(5)
 #define TO_6(X) TO_5(X) X(6)
@@ -49,6 +58,16 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 
 #define NAME(x) x##_avx512
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define KEEP(v) __asm__("" : "+v"(v))
+#ifdef OF_DOUBLES
+#define VECTOR __m512d
+#define LANES 8
+#define LOAD(p) _mm512_loadu_pd(p)
+#define STORE(p, v) _mm512_storeu_pd(p, v)
+#define SPREAD(p) _mm512_set1_pd(*(p))
+#define ZERO _mm512_setzero_pd()
+#define ADD_PRODUCT(a, b, c) _mm512_fmadd_pd(a, b, c)
+#else
 #define VECTOR __m512
 #define VECTORS 4
 #define LANES 16
@@ -59,16 +78,26 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define STORE(p, v) _mm512_storeu_ps(p, v)
 #define SPREAD(p) _mm512_set1_ps(*(p))
 #define ZERO _mm512_setzero_ps()
-#define KEEP(v) __asm__("" : "+v"(v))
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define ADD_PRODUCT FMA
 #define AT_LEAST(v, low) _mm512_max_ps(low, v)
 #define AT_MOST(v, high) _mm512_min_ps(high, v)
 #define NONZERO(v) ((unsigned)_mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_NEQ_UQ))
+#endif
 #include "each_isa_once.h"
 
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2,fma")))
+#define KEEP(v) __asm__("" : "+x"(v))
+#ifdef OF_DOUBLES
+#define VECTOR __m256d
+#define LANES 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define STORE(p, v) _mm256_storeu_pd(p, v)
+#define SPREAD(p) _mm256_broadcast_sd(p)
+#define ZERO _mm256_setzero_pd()
+#define ADD_PRODUCT(a, b, c) _mm256_fmadd_pd(a, b, c)
+#else
 #define VECTOR __m256
 #define VECTORS 2
 #define LANES 8
@@ -79,12 +108,12 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define STORE(p, v) _mm256_storeu_ps(p, v)
 #define SPREAD(p) _mm256_broadcast_ss(p)
 #define ZERO _mm256_setzero_ps()
-#define KEEP(v) __asm__("" : "+x"(v))
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define ADD_PRODUCT FMA
 #define AT_LEAST(v, low) _mm256_max_ps(low, v)
 #define AT_MOST(v, high) _mm256_min_ps(high, v)
 #define NONZERO(v) ((unsigned)_mm256_movemask_ps(_mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NEQ_UQ)))
+#endif
 #include "each_isa_once.h"
 
 #define OF_THIS_PROCESSOR(x)                                                                                                \
@@ -107,7 +136,7 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 
 #define NAME(x) x##_plain
 #define TARGET
-#if defined(__ARM_NEON) && defined(__aarch64__)
+#if defined(__ARM_NEON) && defined(__aarch64__) && !defined(OF_DOUBLES)
 
 #define VECTOR float32x4_t
 #define VECTORS 4
@@ -126,9 +155,9 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define AT_MOST(v, high) vbslq_f32(vcgtq_f32(v, high), high, v)
 #define NONZERO(v) vaddvq_u32(vbicq_u32((uint32x4_t){1, 2, 4, 8}, vceqzq_f32(v)))
 
-#else /* one float at a time, for unknown processors */
+#else /* one number at a time, for unknown processors */
 
-#define VECTOR float
+#define VECTOR REAL
 #define VECTORS 2
 #define LANES 1
 #define REGISTERS 16
@@ -137,7 +166,7 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #define LOAD_U16(p) ((float)*(p))
 #define STORE(p, v) (*(p) = (v))
 #define SPREAD(p) (*(p))
-#define ZERO 0.0f
+#define ZERO ((REAL)0)
 #define KEEP(v)
 #define FMA(a, b, c) fmaf(a, b, c)
 #define ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
@@ -148,3 +177,5 @@ typedef uint32_t __attribute__((aligned(1), may_alias)) unaligned_word; /* four 
 #endif
 #include "each_isa_once.h"
 #undef TEMPLATE
+#undef REAL
+#undef OF_DOUBLES

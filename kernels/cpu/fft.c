@@ -23,10 +23,13 @@
  * fft is not of the exact family; error_bound() states its error. An infinity or a NaN would spread over its columns, and
  * over the columns of the neighbour that shares its points. Such samples are left out of the transforms, and their products
  * with the taps are added afterwards.
+ *
+ * fft_exact.c makes exact sums of integers for the range "wrap".
  */
 #include "base/control.h"
 #include "base/memory.h"
 #include "fft_columns.h"
+#include "fft_exact.h"
 #include "kernels/cpu/rows.h"
 #include "tile.h"
 
@@ -43,20 +46,9 @@ enum {
   TILE_BYTES = 640 << 10,     /* bytes of a tile; L2 has 1 MiB */
   WIDE_BLOCK = 1024,          /* samples; wider blocks gain nothing */
   PART = 1 << (MOST_LOG - 1), /* pixels that a part of a filter spans at most */
-  CHAIN = 256, /* the most taps along a row that are added one after the other; the sums of such chains are then added */
-  AHEAD = 4,   /* rows that are prefetched */
-  ROWS = 256   /* rows of a tile that are filtered between two checks whether to stop */
+  AHEAD = 4,                  /* rows that are prefetched */
+  ROWS = 256                  /* rows of a tile that are filtered between two checks whether to stop */
 };
-
-/* The arguments of filter_rows(), which reads rows of spectra at `points` and writes their sums to `sums`. Both may be the
- * same memory. If `add`, it adds to the sums in memory. A pitch is the distance from real to imaginary parts. */
-typedef struct fft_rows {
-  const float *points;
-  size_t pitch;
-  float *sums;
-  size_t sums_pitch;
-  bool add;
-} fft_rows;
 
 #define TEMPLATE "fft_template.h"
 #include "each_isa.h"
@@ -165,6 +157,12 @@ static sizes sizes_of(const gconv_problem *problem) {
   return z;
 }
 
+/* Returns whether fft_exact.c solves the problem. */
+static bool is_exact(const gconv_problem *problem) {
+  const parts p = parts_of(problem);
+  return p.down * p.across == 1 && gconv_fft_exact_fits(problem, choose_log(problem));
+}
+
 /* ---- Weights, complex: N twiddle factors; then, for each part, a row of taps for each frequency ---- */
 
 static size_t part_floats(const parts *p, size_t tile) {
@@ -174,6 +172,8 @@ static size_t part_floats(const parts *p, size_t tile) {
 static size_t prepared_floats(const gconv_problem *problem) {
   const parts p = parts_of(problem);
   size_t tile = (size_t)1 << choose_log(problem);
+  if (is_exact(problem))
+    return gconv_fft_exact_floats(problem, choose_log(problem));
   return 2 * tile + (size_t)p.down * (size_t)p.across * part_floats(&p, tile);
 }
 
@@ -223,6 +223,8 @@ static void prepare_part(const gconv_problem *problem, const filter_part *part, 
 static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
   const parts p = parts_of(problem);
   size_t tile = (size_t)1 << choose_log(problem);
+  if (is_exact(problem))
+    return gconv_fft_exact_prepare(problem, choose_log(problem), taps, prepared);
   void *column; /* too large for the stack of a thread */
   GCONV_TRY(gconv_allocate(tile * sizeof(double complex), "a column of taps", &column));
   gconv_fft_twiddles(choose_log(problem), prepared);
@@ -239,6 +241,8 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
 /* Returns the bytes of a tile, the sums of the parts, and a row. */
 static size_t workspace_bytes(const gconv_problem *problem) {
   sizes z = sizes_of(problem);
+  if (is_exact(problem))
+    return gconv_fft_exact_workspace(problem, z.log);
   return (z.tile * 2 * (z.pitch + z.sums) + z.row) * sizeof(float);
 }
 
@@ -364,8 +368,8 @@ static bool make_spectra(const gconv_execution *execution, const sizes *z, int32
     for (size_t y = 0; y < z->tile && !gconv_control_stops(gconv_control_here()); y += ROWS) {
       const size_t count = z->tile < ROWS ? z->tile : ROWS;
       GCONV_CALL_ISA(filter_rows, (&rows, z->block, count, taps, (size_t)part.columns, distance));
-      rows.points += 2 * count * rows.pitch;
-      rows.sums += 2 * count * rows.sums_pitch;
+      rows.points = (const float *)rows.points + 2 * count * rows.pitch;
+      rows.sums = (float *)rows.sums + 2 * count * rows.sums_pitch;
       taps += 2 * count * (size_t)part.columns;
     }
   }
@@ -375,6 +379,8 @@ static bool make_spectra(const gconv_execution *execution, const sizes *z, int32
 static gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const sizes z = sizes_of(problem);
+  if (is_exact(problem))
+    return gconv_fft_exact_execute(execution, z.log);
   const size_t block = z.block / (size_t)problem->channels, pitch = z.whole ? z.pitch : z.sums;
   const float *w = gconv_prepared(problem, execution->weights);
   float *points = execution->workspace, *sums = z.whole ? points : points + z.tile * 2 * z.pitch;
@@ -415,8 +421,9 @@ static int32_t row_step(const gconv_problem *problem) {
 /* For bytes and floats, the estimate is a quarter above the pace, so that direct is chosen at 7 x 7. direct is exact. It
  * takes 0.8 of the time of fft with AVX-512 (Zen 5), but 1.0 (floats) to 1.4 (bytes) times as long as fft with AVX2. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  static const double EXACT = 2.3;            /* times as long as float32 takes */
   double narrow = gconv_cpu_fuses() ? 1 : 10; /* paces were measured with vectors */
-  narrow *= problem->filters == 1 && problem->in_type != GCONV_U16 ? 1.25 : 1;
+  narrow *= is_exact(problem) ? EXACT : problem->filters == 1 && problem->in_type != GCONV_U16 ? 1.25 : 1;
   double samples = gconv_problem_flop(problem) / (2.0 * (double)gconv_tap_count(problem));
   double strips = (double)problem->images * problem->planes * ceil((double)problem->out_height / row_step(problem));
   return gconv_cpu_ms(problem, machine, narrow * samples * pace_of(problem, choose_log(problem)) * 1e-6, strips);
@@ -427,9 +434,11 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
  * mean square of the level's values: some 0.8 u together. The bound takes u. The root mean square is at most max |x| on the
  * way to the spectrum, and (sum |tap|) * max |x| on the way back. A chain of n taps between them has 2 n roundings of sums
  * that grow: their squares add to (n / 9) u^2. The bound takes n / 8. Each further chain adds one rounding. The bound is 16
- * standard deviations, which are never reached. A bound for any input would grow with N, not with the square root of log N,
- * and be a hundred times as large. */
+ * standard deviations, which are never reached. Rounded sums of integers (fft_exact.c) are exact. A bound for any input
+ * would grow with N, not with the square root of log N, and be a hundred times as large. */
 static double error_bound(const gconv_problem *problem) {
+  if (is_exact(problem))
+    return 0;
   const parts p = parts_of(problem);
   const double chains = (double)p.down * p.across * ceil((double)p.columns / CHAIN);
   const double taps = fmin(p.columns, CHAIN) / 8.0 + (chains - 1) / 8;

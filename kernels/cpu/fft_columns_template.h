@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The transforms of fft_columns.c for one kind of vector (each_isa.h). The point in row y and
- * column x has its real part at points[y * row + x], and its imaginary part `im` floats after it. */
+/* The transforms of fft_columns.c for one kind of vector (each_isa.h). The point in row y and column x has its real part at
+ * points[y * row + x], and its imaginary part `im` numbers after it. */
 
 typedef struct NAME(point) {
   VECTOR re, im;
@@ -15,7 +15,7 @@ GCONV_INLINE TARGET POINT NAME(minus)(POINT a, POINT b) {
 }
 
 /* Returns a * (w[0] + i w[1]). */
-GCONV_INLINE TARGET POINT NAME(times)(POINT a, const float *w) {
+GCONV_INLINE TARGET POINT NAME(times)(POINT a, const REAL *w) {
   VECTOR c = SPREAD(w), s = SPREAD(w + 1);
   return (POINT){ADD_PRODUCT(-a.im, s, a.re * c), ADD_PRODUCT(a.re, s, a.im * c)};
 }
@@ -27,7 +27,7 @@ GCONV_INLINE TARGET void NAME(dft_2)(POINT *x) {
   x[1] = difference;
 }
 GCONV_INLINE TARGET void NAME(dft_3)(POINT *x) {
-  static const float half = -0.5f, sine = 0.86602540378443865f;
+  static const REAL half = (REAL)-0.5, sine = (REAL)0.86602540378443865;
   VECTOR h = SPREAD(&half), s = SPREAD(&sine);
   POINT sum = NAME(plus)(x[1], x[2]), rotated = NAME(minus)(x[1], x[2]);
   POINT middle = {ADD_PRODUCT(sum.re, h, x[0].re), ADD_PRODUCT(sum.im, h, x[0].im)};
@@ -37,8 +37,8 @@ GCONV_INLINE TARGET void NAME(dft_3)(POINT *x) {
   x[2] = NAME(minus)(middle, rotated);
 }
 GCONV_INLINE TARGET void NAME(dft_5)(POINT *x) {
-  static const float cosines[2] = {0.30901699437494742f, -0.80901699437494742f};
-  static const float sines[2] = {0.95105651629515357f, 0.58778525229247313f};
+  static const REAL cosines[2] = {(REAL)0.30901699437494742, (REAL)-0.80901699437494742};
+  static const REAL sines[2] = {(REAL)0.95105651629515357, (REAL)0.58778525229247313};
   VECTOR c1 = SPREAD(cosines), c2 = SPREAD(cosines + 1), s1 = SPREAD(sines), s2 = SPREAD(sines + 1);
   POINT a = NAME(plus)(x[1], x[4]), b = NAME(plus)(x[2], x[3]), c = NAME(minus)(x[1], x[4]), d = NAME(minus)(x[2], x[3]);
   POINT p = {ADD_PRODUCT(b.re, c2, ADD_PRODUCT(a.re, c1, x[0].re)), ADD_PRODUCT(b.im, c2, ADD_PRODUCT(a.im, c1, x[0].im))};
@@ -60,7 +60,7 @@ GCONV_INLINE TARGET void NAME(dft_4)(POINT *x) {
   x[3] = (POINT){d02.re - d13.im, d02.im + d13.re};
 }
 GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
-  static const float half_root = 0.70710678118654752f;
+  static const REAL half_root = (REAL)0.70710678118654752;
   VECTOR h = SPREAD(&half_root);
   POINT even[4], odd[4];
   UNROLL for (int i = 0; i < 4; i++) {
@@ -82,15 +82,15 @@ GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
  * twiddle factors after a forward transform, and before a backward one. `w` has `size` factors; a stage uses every step-th.
  * `im` is the distance from a real part to its imaginary part. For a backward transform, callers swap both parts: `at` is
  * the first imaginary part, and `im` is negative. The forward butterflies then transform backward. */
-GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radix, size_t part, size_t size, const float *w,
+GCONV_INLINE TARGET void NAME(stage)(REAL *at, int64_t im, size_t row, int radix, size_t part, size_t size, const REAL *w,
                                      bool forward) {
   size_t step = size / ((size_t)radix * part);
   for (size_t first = 0; first < size; first += (size_t)radix * part)
     for (size_t j = 0; j < part; j++) {
-      float *from = at + (first + j) * row;
+      REAL *from = at + (first + j) * row;
       POINT x[8];
       UNROLL for (int i = 0; i < radix; i++) {
-        const float *p = from + (size_t)i * part * row;
+        const REAL *p = from + (size_t)i * part * row;
         x[i] = (POINT){LOAD(p), LOAD(p + im)};
         if (!forward && i > 0 && part > 1)
           x[i] = NAME(times)(x[i], w + 2 * (size_t)i * j * step);
@@ -106,7 +106,7 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
       else
         NAME(dft_2)(x);
       UNROLL for (int i = 0; i < radix; i++) {
-        float *p = from + (size_t)i * part * row;
+        REAL *p = from + (size_t)i * part * row;
         if (forward && i > 0 && part > 1)
           x[i] = NAME(times)(x[i], w + 2 * (size_t)i * j * step);
         STORE(p, x[i].re);
@@ -115,18 +115,19 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
     }
 }
 
+#ifndef OF_DOUBLES
 /* Runs all stages. `size` is a constant where this is inlined. */
-GCONV_INLINE TARGET void NAME(transform)(float *points, size_t row, size_t im, size_t samples, size_t size, const float *w,
+GCONV_INLINE TARGET void NAME(transform)(REAL *points, size_t row, size_t im, size_t samples, size_t size, const REAL *w,
                                          bool forward) {
   const int first_radix = size % 7 == 1 ? 8 : size % 7 == 2 ? 2 : 4; /* powers of 8 are 1 modulo 7 */
   for (size_t x = 0; x < samples; x += LANES) {
     if (forward) {
-      float *at = points + x;
+      REAL *at = points + x;
       NAME(stage)(at, (int64_t)im, row, first_radix, size / (size_t)first_radix, size, w, true);
       for (size_t part = size / (size_t)first_radix / 8; part > 0; part /= 8)
         NAME(stage)(at, (int64_t)im, row, 8, part, size, w, true);
     } else {
-      float *at = points + im + x;
+      REAL *at = points + im + x;
       for (size_t part = 1; part * (size_t)first_radix < size; part *= 8)
         NAME(stage)(at, -(int64_t)im, row, 8, part, size, w, false);
       NAME(stage)(at, -(int64_t)im, row, first_radix, size / (size_t)first_radix, size, w, false);
@@ -134,7 +135,7 @@ GCONV_INLINE TARGET void NAME(transform)(float *points, size_t row, size_t im, s
   }
 }
 
-static TARGET void NAME(transform_columns)(float *points, size_t row, size_t im, size_t samples, int log, const float *w,
+static TARGET void NAME(transform_columns)(REAL *points, size_t row, size_t im, size_t samples, int log, const REAL *w,
                                            bool forward) {
 #define SIZE(log_) /* a constant, so that the stages are unrolled for it */                                                 \
   case log_:                                                                                                                \
@@ -146,10 +147,11 @@ static TARGET void NAME(transform_columns)(float *points, size_t row, size_t im,
   switch (log) { SIZE(4) SIZE(5) SIZE(6) SIZE(7) SIZE(8) SIZE(9) SIZE(10) SIZE(11) SIZE(12) }
 #undef SIZE
 }
+#endif
 
 /* Runs all stages of a size that is known at run time only. A 0 ends the radices. */
-static TARGET void NAME(transform_mixed)(float *points, size_t row, size_t im, size_t samples, const int *radices,
-                                         const float *w, bool forward) {
+static TARGET void NAME(transform_mixed)(REAL *points, size_t row, size_t im, size_t samples, const int *radices,
+                                         const REAL *w, bool forward) {
   size_t size = 1, count = 0;
   for (; radices[count] > 0; count++)
     size *= (size_t)radices[count];

@@ -4,10 +4,15 @@
 #pragma once
 
 #include "kernels/algorithm.h"
+#include "kernels/factor.h"
 
-/* Returns the error bound of a sum that is rounded `roundings` times in both directions together. */
+/* Returns the error bound of a sum that is rounded `roundings` times in both directions together. Pairs of integers, whose
+ * residual is 0, have exact sums up to 2^24. */
 static inline double gconv_separable_bound(const gconv_problem *problem, double roundings) {
-  return problem->structure.residual + problem->structure.growth * gconv_rounding_bound(roundings + 4);
+  const gconv_structure *structure = &problem->structure;
+  if (structure->residual == 0 && gconv_sums_are_exact(problem, &structure->integers, structure->growth))
+    return 0;
+  return structure->residual + structure->growth * gconv_rounding_bound(roundings + 4);
 }
 
 /* Returns whether separable uses these functions: the filter has more than 512 rows or columns, or its chains may be off by

@@ -3,6 +3,7 @@
 #include "conv/plan.h"
 #include "operation/pick.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,14 +26,6 @@ double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tun
   return gconv_tuning_ratio(tuning, &like);
 }
 
-/* Whether an algorithm rounds sums that others compute exactly: those of integers times a power of two. The range wrap cuts
- * a sum that is rounded down to the level below, however small the error. Integers of rank 1 are an integer column times an
- * integer row. */
-static bool rounds_integers(const gconv_problem *problem, const gconv_algorithm *row) {
-  const bool factors = strcmp(row->info.name, "separable") == 0 && problem->structure.rank != 1;
-  return problem->structure.integers.unit > 0 && (row->spreads || factors);
-}
-
 static const char *find_obstacle(const gconv_problem *problem, const gconv_options *options, const gconv_algorithm *row) {
   if (row->spreads && options->alpha == GCONV_ALPHA_PREMULTIPLY)
     return "premultiplied colours, which are divided by alpha: it does not keep zeros of alpha";
@@ -43,9 +36,13 @@ static const char *find_obstacle(const gconv_problem *problem, const gconv_optio
   bool is_auto = strcmp(options->algorithm, "auto") == 0;
   if (is_auto && !gconv_leaves_out_marks(row, problem))
     return "filters with places that are no taps, on floats: it would multiply NaN by 0 there";
-  if (is_auto && problem->epilogue.wrap && rounds_integers(problem, row))
-    return "the range wrap of sums of integers: it rounds them, and a level less may be left";
   return row->supports(problem);
+}
+
+/* Returns the bound up to which errors do not matter. The range wrap cuts a sum of integers that is rounded down to the
+ * level below, however small the error: there, only exact algorithms are accurate. */
+static double accuracy_of(const gconv_problem *problem) {
+  return problem->epilogue.wrap && problem->structure.integers.unit > 0 ? DBL_MIN : problem->accuracy;
 }
 
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
@@ -63,7 +60,7 @@ gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *devi
     if (candidate->obstacle)
       continue;
     candidate->bound = row->error_bound(problem);
-    candidate->accuracy = problem->accuracy;
+    candidate->accuracy = accuracy_of(problem);
     gconv_candidate_price(candidate, row->cost(problem, &prices.machine), gconv_problem_ratio(problem, prices.ratios, row),
                           prices.source);
   }

@@ -2,6 +2,7 @@
 #include "operation/pick.h"
 #include "base/suggest.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -112,7 +113,10 @@ static bool is_better(const gconv_candidate *a, const gconv_candidate *b) {
 
 static void write_reason(FILE *reasons, const gconv_candidate *candidate, const char *obstacle) {
   fprintf(reasons, "  %-13s %s%s", candidate->info->name, obstacle ? "cannot: " : "", obstacle ? obstacle : candidate->told);
-  if (!obstacle && excess_of(candidate) > 0)
+  if (!obstacle && excess_of(candidate) > 0 && candidate->accuracy == DBL_MIN)
+    fprintf(reasons, ", but its rounding may reach %.3g, where a sum that is rounded down is cut to the level below",
+            candidate->bound);
+  else if (!obstacle && excess_of(candidate) > 0)
     fprintf(reasons, ", but its rounding may reach %.3g, and half a level is %.3g", candidate->bound, candidate->accuracy);
   fputc('\n', reasons);
 }
