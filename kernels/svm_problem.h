@@ -17,7 +17,8 @@ typedef enum gconv_svm_form {
   GCONV_SVM_FORM_DOT,
   GCONV_SVM_FORM_POWER,
   GCONV_SVM_FORM_EXP,
-  GCONV_SVM_FORM_TANH
+  GCONV_SVM_FORM_TANH,
+  GCONV_SVM_FORM_GIVEN /* the numbers of a case are its kernel values with all cases */
 } gconv_svm_form;
 
 /* The kernel function: a function of the product x y or of |x - y|^2. */

@@ -123,7 +123,9 @@ typedef enum gconv_svm_kernel {
   GCONV_SVM_RBF,        /* exp(-gamma |x - y|^2) */
   GCONV_SVM_LINEAR,     /* x y */
   GCONV_SVM_POLYNOMIAL, /* (gamma x y + coef0)^degree */
-  GCONV_SVM_SIGMOID     /* tanh(gamma x y + coef0) */
+  GCONV_SVM_SIGMOID,    /* tanh(gamma x y + coef0) */
+  GCONV_SVM_PRECOMPUTED /* for training: column k of a row is its K with case k, so there are as many columns as cases. The
+                           model's kernel is linear, and its vectors say which columns count */
 } gconv_svm_kernel;
 
 /* How each column is scaled, so that all have one range over the training cases. The model scales its inputs, too. */
@@ -164,7 +166,9 @@ typedef struct gconv_svm_options {
   void *user;                                                       /* for progress() */
   const double *case_weights; /* the cost of an error in a case is multiplied by its weight, above 0; NULL: all are 1 */
   size_t case_weight_count;   /* 0, or as many as there are cases, in their order */
-  uint64_t reserved[4];
+  uint64_t most_steps; /* a machine's training ends after so many steps, which info->steps tells; 0: a limit by the number of
+                          cases, with a warning when it is reached */
+  uint64_t reserved[3];
 } gconv_svm_options;
 
 typedef struct gconv_svm_info {
@@ -191,6 +195,8 @@ typedef struct gconv_svm_info {
   const double *coefficients; /* LIBSVM's sv_coef: [class_count - 1][vector_count]; in regression [1][vector_count] */
   const double *rho;          /* [pair_count]; in regression [1]: subtracted from the sum over support vectors */
   const size_t *support; /* [vector_count], for training: the case of each support vector; NULL in a model that was read */
+  const uint64_t
+      *steps; /* [pair_count]; in regression [1]. For training: steps of each machine; NULL in a model that was read */
 } gconv_svm_info;
 
 /* The quality of predictions for cases that the model was not trained on. */
@@ -205,7 +211,8 @@ typedef struct gconv_svm_validation {
 
 /* Trains on all cases of `data`: a table with classes, pixels, or, for regression, a table with one target per case.
  * `options` may be NULL. Results do not depend on the device or its threads. If a GPU has too little memory, the CPU trains,
- * with a warning. The CPU also trains with the sigmoid kernel. GCONV_BAD_ARGUMENT: one class, a class without cases,
+ * with a warning. The CPU also trains with the sigmoid kernel and with
+ * precomputed ones. GCONV_BAD_ARGUMENT: one class, a class without cases,
  * infinities or NaN. */
 gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_dataset *data, gconv_device *device,
                              gconv_svm **model);

@@ -19,7 +19,7 @@ const char *gconv_layer_kind_name(gconv_layer_kind kind) {
 }
 
 gconv_status gconv_layer_check(const gconv_layer *layer, const char *where) {
-  GCONV_TRY(gconv_check_reserved(layer->reserved, where));
+  GCONV_TRY(GCONV_CHECK_KNOWN(layer, where));
   if ((size_t)layer->kind >= KINDS)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no kind of layers number %d", where, (int)layer->kind);
   const gconv_layer_form *form = forms[layer->kind];

@@ -16,8 +16,11 @@ gconv_status gconv_check_given(const void *const *pointers, size_t count, const 
   return GCONV_OK;
 }
 
-gconv_status gconv_check_reserved(const uint64_t reserved[4], const char *name) {
-  if (!(reserved[0] | reserved[1] | reserved[2] | reserved[3]))
+gconv_status gconv_check_reserved(const uint64_t *reserved, size_t words, const char *name) {
+  uint64_t all = 0;
+  for (size_t i = 0; i < words; i++)
+    all |= reserved[i];
+  if (!all)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
                     "%s->reserved is not 0: begin with zeros, {0}, or take the library of the program's version", name);
@@ -67,7 +70,7 @@ static size_t count_planes(const gconv_image *image) {
 }
 
 gconv_status gconv_check_header(const gconv_image *image, const char *what) {
-  GCONV_TRY(gconv_check_reserved(image->reserved, what));
+  GCONV_TRY(GCONV_CHECK_KNOWN(image, what));
   if (gconv_type_bytes(image->type) == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has samples of type %d: there are u8, u16, f32 and i16, 0 to 3", what,
                       (int)image->type);

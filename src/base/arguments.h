@@ -19,8 +19,10 @@ GCONV_C_BEGIN
 #define GCONV_NEED_AS(pointer, name) GCONV_TRY(gconv_check_given(GCONV_POINTERS(pointer), name, __func__))
 
 /* Fails in the calling function if *options has a field of a later version that is not 0. NULL is allowed. */
-#define GCONV_NEED_KNOWN(options) GCONV_TRY((options) ? gconv_check_reserved((options)->reserved, #options) : GCONV_OK)
-gconv_status gconv_check_reserved(const uint64_t reserved[4], const char *name);
+#define GCONV_NEED_KNOWN(options) GCONV_TRY((options) ? GCONV_CHECK_KNOWN(options, #options) : GCONV_OK)
+#define GCONV_CHECK_KNOWN(options, name)                                                                                    \
+  gconv_check_reserved((options)->reserved, sizeof(options)->reserved / sizeof *(options)->reserved, name)
+gconv_status gconv_check_reserved(const uint64_t *reserved, size_t words, const char *name);
 
 /* Fails if one of the pointers is NULL. `names` are the names of all pointers, with ", " between. */
 gconv_status gconv_check_given(const void *const *pointers, size_t count, const char *names, const char *function);

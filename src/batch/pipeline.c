@@ -45,7 +45,7 @@ static gconv_status check_values(const gconv_batch *batch) {
 
 static gconv_status check_batch(const gconv_batch *batch, gconv_message *message) {
   GCONV_NEED_TOLD(message, batch->inputs, batch->outputs, batch->operation, batch->device);
-  GCONV_TRY(gconv_tell(gconv_check_reserved(batch->reserved, "batch"), message));
+  GCONV_TRY(gconv_tell(GCONV_CHECK_KNOWN(batch, "batch"), message));
   return gconv_tell(check_values(batch), message);
 }
 

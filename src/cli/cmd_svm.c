@@ -63,8 +63,8 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
     return gconv_refuse("svm: name the model with -o, or the number of folds of a cross-validation with -v");
   if (!s->grid && (s->grid_cost.step != 0 || s->grid_gamma.step != 0))
     return gconv_refuse("--log2c and --log2g are for --grid");
-  if (s->grid && s->options.kernel == GCONV_SVM_LINEAR && s->grid_gamma.step != 0)
-    return gconv_refuse("--log2g: the linear kernel has no gamma");
+  if (s->grid && !gconv_svm_has_gamma(s->options.kernel) && s->grid_gamma.step != 0)
+    return gconv_refuse("--log2g: this kernel has no gamma");
   if (!s->grid && s->common.plot)
     return gconv_refuse("--plot is the picture of --grid");
   GCONV_TRY(gconv_check_is_there(s->cases.data.inputs));
@@ -209,11 +209,9 @@ static gconv_status work(gconv_svm_run *run, json_t *json) {
 
 static const gconv_synonym svm_type_words[] = {
     {"svc classification 0", "c-svc", NULL}, {"svr regression 3", "epsilon-svr", NULL}, {NULL, NULL, NULL}};
-static const gconv_synonym svm_kernel_words[] = {{"gaussian 2", "rbf", NULL},
-                                                 {"0", "linear", NULL},
-                                                 {"poly 1", "polynomial", NULL},
-                                                 {"3", "sigmoid", NULL},
-                                                 {NULL, NULL, NULL}};
+static const gconv_synonym svm_kernel_words[] = {{"gaussian 2", "rbf", NULL},    {"0", "linear", NULL},
+                                                 {"poly 1", "polynomial", NULL}, {"3", "sigmoid", NULL},
+                                                 {"4", "precomputed", NULL},     {NULL, NULL, NULL}};
 static const gconv_synonym svm_scale_words[] = {{"-1,1", "symmetric", NULL},
                                                 {"0,1", "unit", NULL},
                                                 {"standardize standardise zscore", "standard", NULL},
@@ -236,10 +234,11 @@ static const gconv_option options[] = {
     OPTION('o', "output", "FILE", once, common.output, .help = "the trained model: FILE.model, text as LIBSVM's"),
     OPTION(0, "type", "NAME", word, options.type, .words = "c-svc|epsilon-svr", /* gconv_svm_type */
            .synonyms = svm_type_words, .help = "c-svc (default): classes; epsilon-svr: numbers, as with --regression"),
-    OPTION('k', "kernel", "NAME", word, options.kernel, .words = "rbf|linear|polynomial|sigmoid", /* gconv_svm_kernel */
+    OPTION('k', "kernel", "NAME", word, options.kernel,
+           .words = "rbf|linear|polynomial|sigmoid|precomputed", /* gconv_svm_kernel */
            .synonyms = svm_kernel_words,
            .help = "rbf (default), exp(-gamma |x-y|^2); linear, x y; polynomial, (gamma x y + coef0)^degree; sigmoid, "
-                   "tanh(gamma x y + coef0)"),
+                   "tanh(gamma x y + coef0); precomputed: the columns are K of each case with all cases"),
     OPTION('c', "cost", "C", positive, options.cost, .also = "C", .help = "what an error costs; default: 1"),
     OPTION('g', "gamma", "G", positive, options.gamma, .help = "of the kernel; default: 1 / columns"),
     OPTION(0, "degree", "N", integer, options.degree, .least = 1, .most = 1000, .help = "of the polynomial; default: 3"),

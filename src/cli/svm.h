@@ -39,6 +39,11 @@ typedef struct gconv_svm_grid {
   double *scores; /* owned: accuracy in %, or MSE */
 } gconv_svm_grid;
 
+/* Whether a kernel has a gamma, which --grid then searches. */
+static inline bool gconv_svm_has_gamma(gconv_svm_kernel kernel) {
+  return kernel != GCONV_SVM_LINEAR && kernel != GCONV_SVM_PRECOMPUTED;
+}
+
 /* ---- svm_run.c ---- */
 
 /* Notes whether the GPU trained. If the device is a GPU, and `on_gpu` is false, it had too little memory. */

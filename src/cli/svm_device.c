@@ -86,9 +86,9 @@ gconv_status gconv_svm_open_device(gconv_svm_run *run) {
   const gconv_svm_effort effort = measure(run);
   const int threads = gconv_settle_threads(s->common.threads, s->common.quiet);
   const char *name = s->common.device;
-  if (run->options.kernel == GCONV_SVM_SIGMOID) { /* on a GPU, tanh has other bits */
+  if (run->options.kernel >= GCONV_SVM_SIGMOID) { /* on a GPU, tanh has other bits, and tables are of cases */
     if (name && strncmp(name, "cuda", 4) == 0 && !s->common.quiet)
-      gconv_say("--kernel sigmoid is trained on the CPU");
+      gconv_say("--kernel %s is trained on the CPU", run->options.kernel == GCONV_SVM_SIGMOID ? "sigmoid" : "precomputed");
     name = "cpu";
   }
   gconv_svm_choose(name, &effort, threads, &name, run->why, sizeof run->why);

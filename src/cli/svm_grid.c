@@ -21,7 +21,7 @@ static double gamma_at(const gconv_svm_grid *g, size_t at) {
 
 static void set_kernel(const gconv_svm_grid *g, size_t at, gconv_svm_options *options) {
   options->cost = cost_at(g, at);
-  if (options->kernel != GCONV_SVM_LINEAR)
+  if (gconv_svm_has_gamma(options->kernel))
     options->gamma = gamma_at(g, at);
 }
 
@@ -42,7 +42,7 @@ static gconv_status fill(gconv_svm_run *run, gconv_svm_grid *g) {
 }
 
 static void print(const gconv_svm_run *run, const gconv_svm_grid *g) {
-  bool gammas = run->options.kernel != GCONV_SVM_LINEAR;
+  bool gammas = gconv_svm_has_gamma(run->options.kernel);
   fprintf(run->out, "%s by C (columns)%s, powers of 2\n", run->regression ? "MSE" : "% right",
           gammas ? " and gamma (rows)" : "");
   fprintf(run->out, "%8s", "");
@@ -67,7 +67,7 @@ static void add_json(const gconv_svm_run *run, const gconv_svm_grid *g, json_t *
   json_t *rows = json_array();
   for (size_t i = 0; i < g->rows * g->columns; i++) {
     json_t *row = json_pack("{s:f}", "c", cost_at(g, i));
-    if (run->options.kernel != GCONV_SVM_LINEAR)
+    if (gconv_svm_has_gamma(run->options.kernel))
       json_object_set_new(row, "gamma", json_real(gamma_at(g, i)));
     json_object_set_new(row, run->regression ? "mse" : "accuracy",
                         json_real(run->regression ? g->scores[i] : g->scores[i] / 100));

@@ -56,7 +56,7 @@ typedef struct drawing {
 
 static void put(FILE *out, const void *context) {
   const drawing *d = context;
-  draw(out, d->grid, d->run->regression, d->run->options.kernel != GCONV_SVM_LINEAR);
+  draw(out, d->grid, d->run->regression, gconv_svm_has_gamma(d->run->options.kernel));
 }
 
 gconv_status gconv_svm_write_plot(const gconv_svm_run *run, const gconv_svm_grid *grid, const char *path) {

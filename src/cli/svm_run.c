@@ -29,7 +29,7 @@ gconv_svm_grid gconv_svm_grid_of(const gconv_svm_run *run) {
   g.costs = svm->grid_cost.step != 0 ? svm->grid_cost : g.costs;
   g.gammas = svm->grid_gamma.step != 0 ? svm->grid_gamma : g.gammas;
   g.columns = count_of(&g.costs);
-  g.rows = run->options.kernel == GCONV_SVM_LINEAR ? 1 : count_of(&g.gammas);
+  g.rows = gconv_svm_has_gamma(run->options.kernel) ? count_of(&g.gammas) : 1;
   return g;
 }
 

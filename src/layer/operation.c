@@ -147,7 +147,7 @@ static gconv_status check_numbers(const char *what, const float *numbers, int32_
 
 /* Checks what follows from the options alone. The number of channels is known only when there are images. */
 static gconv_status check_options(const gconv_network_options *o) {
-  GCONV_TRY(gconv_check_reserved(o->reserved, "options"));
+  GCONV_TRY(GCONV_CHECK_KNOWN(o, "options"));
   const bool labels = o->presentation == GCONV_PRESENT_LABELS || o->presentation == GCONV_PRESENT_CLASSES;
   GCONV_TRY(check_numbers("mean", o->mean, o->mean_count, false));
   GCONV_TRY(check_numbers("standard deviation", o->std, o->std_count, true));

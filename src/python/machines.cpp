@@ -12,7 +12,7 @@ struct MachineOptions : gconv_svm_options {
     bool shrinking = true;
     take(given, "type", type, "kernel", kernel, "scaling", scaling, "degree", degree, "gamma", gamma, "coef0", coef0, "cost",
          cost, "tube", tube, "tolerance", tolerance, "cache", cache_bytes, "shrinking", shrinking, "probabilities",
-         probabilities, "seed", seed);
+         probabilities, "seed", seed, "max_iter", most_steps);
     no_shrinking = !shrinking;
     weights = of_classes.all.data();
     weight_count = of_classes.all.size();
@@ -61,7 +61,7 @@ static nb::dict info_of(const Machine &machine) {
   return result;
 }
 
-/* Returns the case of each support vector, how many each class has, coefficients, and rho, of a model that was trained. */
+/* Returns the case of each support vector, how many each class has, coefficients, rho and steps, of a trained model. */
 static nb::tuple parts(const Machine &machine) {
   const gconv_svm_info *info = gconv_svm_get_info(machine.it);
   const size_t count = info->vector_count, rows = info->class_count ? info->class_count - 1 : 1;
@@ -72,7 +72,8 @@ static nb::tuple parts(const Machine &machine) {
       numpy_of(std::vector<int64_t>(info->support, info->support + count), {count}),
       numpy_of(std::vector<int64_t>(info->class_vectors, info->class_vectors + info->class_count), {info->class_count}),
       numpy_of(std::vector<double>(info->coefficients, info->coefficients + rows * count), {rows, count}),
-      numpy_of(std::vector<double>(info->rho, info->rho + pairs), {pairs}));
+      numpy_of(std::vector<double>(info->rho, info->rho + pairs), {pairs}),
+      numpy_of(std::vector<int64_t>(info->steps, info->steps + pairs), {pairs}));
 }
 
 /* Returns (numbers of classes or None, values, probabilities or None). */

@@ -161,7 +161,7 @@ static gconv_status restore_frames(gconv_restored *r, frame *f) {
 /* ---- The public function --------------------------------------------------------------------------------------------- */
 
 static gconv_status check_options(const gconv_deconvolve_options *o) {
-  GCONV_TRY(gconv_check_reserved(o->reserved, "options"));
+  GCONV_TRY(GCONV_CHECK_KNOWN(o, "options"));
   if ((unsigned)o->method > GCONV_WIENER)
     return gconv_fail(GCONV_BAD_ARGUMENT, "options->method: there is none of the number %d", (int)o->method);
   if (o->psf_planes < 0)

@@ -13,7 +13,8 @@ static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
          classes = t->class_count;
   double *all = calloc(n * rows + 1, sizeof *all);
   model->rho = malloc(machines * sizeof *model->rho);
-  gconv_status status = all && model->rho ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
+  model->steps = malloc(machines * sizeof *model->steps);
+  gconv_status status = all && model->rho && model->steps ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a model");
   for (size_t i = 0, k = 0; i < classes && status == GCONV_OK; i++)
     for (size_t j = i + 1; j < classes; j++, k++) {
       size_t first = t->begins[i + 1] - t->begins[i], second = t->begins[j + 1] - t->begins[j];
@@ -44,10 +45,15 @@ static gconv_status assemble(const gconv_svm_training *t, gconv_svm *model) {
     for (size_t r = 0; r < rows; r++)
       model->coefficients[r * vectors + i] = all[r * n + kept[i]];
     model->support[i] = t->sorted[kept[i]];
-    status = gconv_svm_cases_copy_row(&model->vectors, &t->cases->rows[model->support[i]]);
+    status = t->formula.form != GCONV_SVM_FORM_GIVEN
+                 ? gconv_svm_cases_copy_row(&model->vectors, &t->cases->rows[model->support[i]])
+                 : gconv_svm_cases_entry(&model->vectors, (uint32_t)model->support[i], 1);
+    if (t->formula.form == GCONV_SVM_FORM_GIVEN) /* K is the product of a row and this unit vector */
+      GCONV_THEN(status, gconv_svm_cases_end_row(&model->vectors));
   }
   for (size_t k = 0; k < machines && status == GCONV_OK; k++) {
     model->rho[k] = t->solutions[k].rho;
+    model->steps[k] = t->solutions[k].steps;
     model->info.objective += t->solutions[k].objective;
     model->info.bounded_count += t->solutions[k].bounded;
   }
@@ -82,7 +88,7 @@ gconv_status gconv_svm_train_plain(const gconv_svm_settings *settings, const gco
   gconv_svm_training t = {.settings = settings, .cases = cases, .count = count, .class_count = class_count};
   const gconv_svm_options *o = &settings->given;
   model->info.type = o->type;
-  model->info.kernel = o->kernel;
+  model->info.kernel = o->kernel == GCONV_SVM_PRECOMPUTED ? GCONV_SVM_LINEAR : o->kernel;
   model->info.scaling = o->scaling;
   model->info.degree = o->degree;
   model->info.gamma = o->gamma;

@@ -39,6 +39,7 @@ static gconv_status solve(const gconv_svm_training *t, const variables *v, size_
                                      .low = v->numbers + count,
                                      .high = v->numbers + 2 * count,
                                      .tolerance = t->settings->given.tolerance,
+                                     .most_steps = t->settings->given.most_steps,
                                      .shrinks = !t->settings->given.no_shrinking,
                                      .watch = t->settings->watch,
                                      .control = t->settings->control};
@@ -172,6 +173,7 @@ static void end_pair(void *context, gconv_svm_gpu_pair *done) {
                                      .c = numbers,
                                      .low = numbers + count,
                                      .high = numbers + 2 * count};
+  all->t->solutions[own->pair].steps = done->steps;
   if (done->failed)
     gconv_svm_warn_missed(done->largest - done->smallest);
   gconv_svm_conclude(&problem, done->g, done->largest, done->smallest, &all->t->solutions[own->pair]);
@@ -204,9 +206,9 @@ static gconv_status add_small(small_pairs *all, size_t pair) {
   return GCONV_OK;
 }
 
-/* Whether a block of threads trains a pair of `count` cases: it has one cost for each class. */
+/* Whether a block of threads trains a pair of `count` cases: it has one cost for each class, and its own limit of steps. */
 static bool is_small(const gconv_svm_training *t, size_t count) {
-  return !t->settings->given.case_weights && gconv_svm_gpu_takes(t->place.gpu, count);
+  return !t->settings->given.case_weights && t->settings->given.most_steps == 0 && gconv_svm_gpu_takes(t->place.gpu, count);
 }
 
 /* Trains the pairs on the GPU: many small pairs at a time, each by a block of threads; then the large pairs, one by one. */

@@ -29,7 +29,8 @@ struct gconv_svm_matrix {
 
 gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, double gamma, double coef0,
                                        double largest_norm) {
-  static const gconv_svm_form forms[] = {GCONV_SVM_FORM_EXP, GCONV_SVM_FORM_DOT, GCONV_SVM_FORM_POWER, GCONV_SVM_FORM_TANH};
+  static const gconv_svm_form forms[] = {GCONV_SVM_FORM_EXP, GCONV_SVM_FORM_DOT, GCONV_SVM_FORM_POWER, GCONV_SVM_FORM_TANH,
+                                         GCONV_SVM_FORM_GIVEN};
   const double rounding = 2.3e-16, allowed = 1e-6; /* rounding: of float64; allowed: the largest error of the exponent */
   return (gconv_svm_formula){.form = forms[kernel],
                              .degree = degree,
@@ -40,7 +41,7 @@ gconv_svm_formula gconv_svm_formula_of(gconv_svm_kernel kernel, int32_t degree, 
 
 bool gconv_svm_gpu_computes(const gconv_device *device, const gconv_svm_formula *formula) {
 #ifdef GCONV_WITH_CUDA
-  return device->type == &gconv_device_type_cuda && formula->form != GCONV_SVM_FORM_TANH;
+  return device->type == &gconv_device_type_cuda && formula->form < GCONV_SVM_FORM_TANH;
 #else
   return false;
 #endif
@@ -140,7 +141,8 @@ static gconv_status create(const gconv_svm_formula *formula, const gconv_svm_cas
   m->gpu = place->gpu;
   m->count = count;
   m->padded = gconv_svm_padded(count);
-  return m->gpu ? GCONV_OK : gconv_svm_points_make(cases, members, count, &m->points);
+  return m->gpu || formula->form == GCONV_SVM_FORM_GIVEN ? GCONV_OK
+                                                         : gconv_svm_points_make(cases, members, count, &m->points);
 }
 
 static gconv_status end_creation(gconv_status status, gconv_svm_matrix **matrix) {
@@ -217,6 +219,29 @@ static void make_half(void *context, size_t turn, int seat) {
   gconv_svm_mirror(m->to, m->count, block);
 }
 
+/* Returns a number of a case: its kernel value with case `column`. */
+static float given(const gconv_svm_row *row, size_t column) {
+  size_t low = 0, high = row->count;
+  if (row->count > column && row->columns[column] == column) /* there is no zero before it */
+    return row->values[column];
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (row->columns[middle] < column)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < row->count && row->columns[low] == column ? row->values[low] : 0;
+}
+
+static void copy_row(void *context, size_t turn, int seat) {
+  const gconv_svm_matrix *m = context;
+  for (size_t i = 0; i < m->count; i++)
+    m->to[turn][i] = given(&m->missing[turn], m->members[i]);
+  for (size_t i = m->count; i < m->padded; i++)
+    m->to[turn][i] = 0;
+}
+
 static void make_rows(gconv_svm_matrix *m, const uint32_t *wanted) {
   size_t blocks = m->padded / GCONV_SVM_BLOCK;
   bool all = m->missing_count == m->count;
@@ -226,7 +251,9 @@ static void make_rows(gconv_svm_matrix *m, const uint32_t *wanted) {
     m->to[k] = m->rows + (size_t)m->slots[m->absent[k]] * m->padded;
     all = all && member == k;
   }
-  if (all)
+  if (m->formula->form == GCONV_SVM_FORM_GIVEN)
+    gconv_svm_each(m->threads, m->missing_count, copy_row, m);
+  else if (all)
     gconv_svm_each(m->threads, blocks, make_half, m);
   else if (m->missing_count > 0)
     gconv_svm_each(m->threads, (blocks + TURN_BLOCKS - 1) / TURN_BLOCKS, make_blocks, m);
@@ -301,7 +328,9 @@ gconv_status gconv_svm_matrix_subtract(gconv_svm_matrix *m, const uint32_t *want
 #endif
 
 double gconv_svm_matrix_diagonal(const gconv_svm_matrix *m, size_t member) {
-  return gconv_svm_diagonal(m->formula, m->cases->rows[m->members[member]].norm);
+  const gconv_svm_row *row = &m->cases->rows[m->members[member]];
+  return m->formula->form == GCONV_SVM_FORM_GIVEN ? (double)given(row, m->members[member])
+                                                  : gconv_svm_diagonal(m->formula, row->norm);
 }
 
 double gconv_svm_diagonal(const gconv_svm_formula *formula, double norm) {
@@ -310,6 +339,7 @@ double gconv_svm_diagonal(const gconv_svm_formula *formula, double norm) {
   case GCONV_SVM_FORM_EXP:
     return 1;
   case GCONV_SVM_FORM_DOT:
+  case GCONV_SVM_FORM_GIVEN: /* its diagonal is read from the cases */
     return (double)(float)norm;
   case GCONV_SVM_FORM_TANH:
     return (double)(float)tanh(base);

@@ -50,6 +50,7 @@ void gconv_svm_model_finish(gconv_svm *model) {
   info->coefficients = model->coefficients;
   info->rho = model->rho;
   info->support = model->support;
+  info->steps = model->steps;
   info->probabilities = info->type == GCONV_SVM_C_SVC && model->prob_a;
   info->spread = info->type == GCONV_SVM_EPSILON_SVR && model->prob_a ? model->prob_a[0] : 0;
 }
@@ -103,6 +104,7 @@ void gconv_svm_free(gconv_svm *model) {
   free(model->support);
   free(model->coefficients);
   free(model->rho);
+  free(model->steps);
   free(model->prob_a);
   free(model->prob_b);
   free(model->by_vector);

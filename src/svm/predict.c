@@ -309,7 +309,7 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
                                const gconv_svm_results *results) {
   enum { MOST = 4096, VALUES = 1 << 24 };
   GCONV_NEED(model, device, rows, results);
-  GCONV_TRY(gconv_check_reserved(results->reserved, "results"));
+  GCONV_TRY(GCONV_CHECK_KNOWN(results, "results"));
   int32_t *classes = results->classes;
   double *values = results->values, *probabilities = results->probabilities;
   const gconv_svm_info *info = &model->info;

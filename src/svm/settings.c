@@ -17,8 +17,10 @@ gconv_status gconv_svm_settle(const gconv_svm_options *options, size_t columns, 
   gconv_svm_options *o = &settings->given;
   *o = options ? *options : (gconv_svm_options){0};
   GCONV_TRY(gconv_check_value("type", o->type, GCONV_SVM_C_SVC, GCONV_SVM_EPSILON_SVR));
-  GCONV_TRY(gconv_check_value("kernel", o->kernel, GCONV_SVM_RBF, GCONV_SVM_SIGMOID));
+  GCONV_TRY(gconv_check_value("kernel", o->kernel, GCONV_SVM_RBF, GCONV_SVM_PRECOMPUTED));
   GCONV_TRY(gconv_check_value("scaling", o->scaling, GCONV_SVM_UNSCALED, GCONV_SVM_SCALE_STANDARD));
+  if (o->kernel == GCONV_SVM_PRECOMPUTED && o->scaling != GCONV_SVM_UNSCALED)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a precomputed kernel has no columns to scale: leave the scaling out");
   GCONV_TRY(gconv_check_value("degree", o->degree, 0, 1000));
   GCONV_TRY(check_number("gamma", o->gamma, true));
   GCONV_TRY(check_number("coef0", o->coef0, false));

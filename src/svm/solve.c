@@ -409,6 +409,7 @@ static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *so
                                      .low = q.numbers + active,
                                      .high = q.numbers + 2 * active,
                                      .tolerance = s->problem->tolerance,
+                                     .most_steps = s->problem->most_steps,
                                      .shrinks = true,
                                      .watch = s->problem->watch,
                                      .control = s->problem->control};
@@ -448,20 +449,21 @@ void gconv_svm_warn_missed(double gap) {
 static gconv_status optimize(solving *s, gconv_svm_solution *solution) {
   const gconv_svm_problem *p = s->problem;
   const bool whole = p->count <= s->most;
-  const uint64_t most = gconv_svm_most_steps(p->count), most_a_round = whole ? most : 100 * s->most;
+  const uint64_t most = p->most_steps > 0 ? p->most_steps : gconv_svm_most_steps(p->count);
   bool ended = false; /* no more steps */
   double gap;
   for (uint64_t round = 1; (gap = find_gap(s)) >= p->tolerance && !ended; round++) {
-    uint64_t steps;
+    uint64_t steps, left = most - solution->steps;
+    left = whole || left < 100 * s->most ? left : 100 * s->most;
     gconv_svm_watch_gap(p->watch, gap);
     GCONV_TRY(check_control(s));
-    GCONV_TRY(do_round(s, gap, most_a_round, &steps));
+    GCONV_TRY(do_round(s, gap, left, &steps));
     solution->steps += steps;
     ended = solution->steps >= most || steps == 0;
     if (!ended && p->shrinks && !whole && round % SHRINK_EVERY == 0)
       GCONV_TRY(shrink(s, solution));
   }
-  if (ended && gap >= p->tolerance)
+  if (ended && gap >= p->tolerance && p->most_steps == 0)
     gconv_svm_warn_missed(gap);
   return GCONV_OK;
 }

@@ -156,6 +156,7 @@ typedef struct gconv_svm_problem {
   const uint32_t *member;
   const double *c, *low, *high;
   double tolerance;
+  uint64_t most_steps; /* 0: a limit by `count`, and a warning */
   bool shrinks;
   gconv_svm_watch *watch;    /* or NULL */
   gconv_controlled *control; /* training stops when the control asks for it; or NULL */
@@ -197,6 +198,7 @@ struct gconv_svm {
   size_t *support;          /* owned: the case of each vector; NULL in a model that was read */
   double *coefficients;     /* owned: (class_count - 1) x vectors; in regression 1 x vectors */
   double *rho;              /* owned: one for each pair; one in regression */
+  uint64_t *steps;          /* owned: of each machine; NULL in a model that was read */
   double *prob_a, *prob_b;  /* owned: one for each pair; NULL: no probabilities. In regression, prob_a is the spread */
   pthread_mutex_t lock;     /* guards the following fields, which the first prediction makes: */
   bool ready;

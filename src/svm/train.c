@@ -11,6 +11,10 @@
 
 /* ---- Data ---- */
 
+static size_t columns_of(const gconv_dataset_info *info) {
+  return (size_t)info->channels * (size_t)info->height * (size_t)info->width;
+}
+
 static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settings *settings) {
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   if (info->cases == 0)
@@ -30,6 +34,10 @@ static gconv_status check_data(const gconv_dataset *data, const gconv_svm_settin
   if (settings->given.case_weight_count > 0 && settings->given.case_weight_count != info->cases)
     return gconv_fail(GCONV_BAD_ARGUMENT, "there are %zu weights of cases, and %zu cases", settings->given.case_weight_count,
                       info->cases);
+  if (settings->given.kernel == GCONV_SVM_PRECOMPUTED && columns_of(info) != info->cases)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "a precomputed kernel has a column for each case: there are %zu columns and %zu cases",
+                      columns_of(info), info->cases);
   for (size_t i = 0; i < settings->given.weight_count; i++) {
     bool known = settings->given.type != GCONV_SVM_C_SVC;
     for (size_t c = 0; c < info->class_count; c++)
@@ -118,11 +126,17 @@ static void warn_of_unit(const gconv_svm_settings *settings, const gconv_svm_cas
 static gconv_status take_data(const gconv_svm_options *options, const gconv_dataset *data, gconv_svm_settings *settings,
                               gconv_svm_cases *cases, size_t **members) {
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
-  GCONV_TRY(gconv_svm_settle(options, (size_t)info->channels * (size_t)info->height * (size_t)info->width, settings));
+  GCONV_TRY(gconv_svm_settle(options, columns_of(info), settings));
   GCONV_TRY(check_data(data, settings));
   GCONV_TRY(gconv_control_step("training", 0));
   GCONV_TRY(gconv_svm_cases_read(data, cases));
-  GCONV_TRY(warn_of_scales(settings, cases, info));
+  if (settings->given.kernel == GCONV_SVM_PRECOMPUTED && (cases->gaps || info->notes.origins))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "values of a precomputed kernel %s",
+                      cases->gaps
+                          ? "are missing"
+                          : "are too alike in a column: float32, which rows of kernel values have, cannot tell them apart");
+  if (settings->given.kernel != GCONV_SVM_PRECOMPUTED)
+    GCONV_TRY(warn_of_scales(settings, cases, info));
   warn_of_unit(settings, cases);
   *members = malloc((cases->count + 1) * sizeof **members);
   GCONV_NEED_MEMORY(*members, "no memory for %zu cases", cases->count);

@@ -36,7 +36,7 @@ static gconv_status check_number(const char *what, double value, double least, d
 }
 
 gconv_status gconv_training_check(const gconv_training_options *o) {
-  GCONV_TRY(gconv_check_reserved(o->reserved, "options"));
+  GCONV_TRY(GCONV_CHECK_KNOWN(o, "options"));
   GCONV_TRY(gconv_check_value("the loss", o->loss, GCONV_LOSS_DEFAULT, GCONV_LOSSES));
   GCONV_TRY(gconv_check_value("the optimizer", o->optimizer, 0, GCONV_EACH_OPTIMIZER(GCONV_COUNTED) - 1));
   GCONV_TRY(gconv_check_value("the schedule", o->schedule, 0, GCONV_EACH_SCHEDULE(GCONV_COUNTED) - 1));

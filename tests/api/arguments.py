@@ -26,7 +26,7 @@ ENUMS = set(re.findall(r"typedef enum \w+ \{[^}]*\} (\w+);", TEXT))
 
 
 def fields_of(body):
-    """[(type, name, is an array)] of a struct; int32_t a, b; is two."""
+    """[(type, name, [size] of an array or None)] of a struct; int32_t a, b; is two."""
     found = []
     for line in body.split(";"):
         line = " ".join(line.split())
@@ -35,7 +35,7 @@ def fields_of(body):
         kind, names = re.match(r"((?:const |volatile |struct )*\w+) ?(.*)", line).groups()
         for name in names.split(","):
             stars, word, array = re.match(r"\s*((?:\*| ?const )*)(\w+)(\[.*\])?", name).groups()
-            found.append((kind + (" " + stars.strip() if stars else ""), word, bool(array)))
+            found.append((kind + (" " + stars.strip() if stars else ""), word, array))
     return found
 
 
@@ -244,7 +244,7 @@ FIELDS = {
         "gamma": ["!NAN", "!-1", "!INFINITY"], "coef0": ["!NAN", "!INFINITY"], "cost": ["!NAN", "!-1", "!INFINITY"], "tube": ["!NAN", "!INFINITY"],
         "tolerance": ["!NAN", "!-1", "!INFINITY"], "cache_bytes": ["1", "UINT64_MAX"], "no_shrinking": ANY, "probabilities": ANY, "seed": ANY,
         "weights": ["NULL", "!&no_weight"], "weight_count": ["0"], "user": ANY,
-        "case_weights": ["NULL"], "case_weight_count": ["0", "!1", "!SIZE_MAX"]},
+        "case_weights": ["NULL"], "case_weight_count": ["0", "!1", "!SIZE_MAX"], "most_steps": ["0", "1", "UINT64_MAX"]},
     "gconv_fit": {
         "rows": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "columns": ["!0", "!-1", "!INT32_MIN", "!INT32_MAX", "!2", "!4"], "bias": ANY,
         "ridge": ["!NAN", "!-1", "!INFINITY"], "whole": ANY, "border": ["!99", "!-1"], "border_value": ["!NAN", "!INFINITY"], "max_pixels": ["1"], "sums": TOLD},
@@ -297,7 +297,7 @@ def made_wrong(function, kind, name, good):
     good = OPTIONS.get(kind) and "&" + OPTIONS[kind] or good
     for field_kind, field, array in STRUCTS[struct]:
         if field == "reserved":
-            FIELDS[struct][field] = ["!{0, 0, 0, 1}"]
+            FIELDS[struct][field] = ["!{" + "0, " * (int(array[1:-1]) - 1) + "1}"]
         if field not in FIELDS[struct]:
             sys.exit(f"arguments.py: no wrong values are known of {struct}.{field}: add them to FIELDS")
         values = FIELDS[struct][field]

@@ -170,6 +170,25 @@ class Svm(CommandTest):
         self.check_optimum(model, x, kinds, [5] * 3, 1.3e-4)
         self.assertEqual([r["class"] for r in self.classified("m.model", "t.libsvm")], model.classes(x))
 
+    def test_a_precomputed_kernel(self):
+        """Its model has the values of the kernel that was computed before, for rows of kernel values, also in cross-validation."""
+        x, kinds = self.blobs("t.libsvm", 80, 3, 10)
+        x = x.astype(float)
+        square = np.exp(-0.5 * ((x[:, None] - x[None]) ** 2).sum(2))
+        np.savetxt(self.folder / "k.csv", np.hstack([square, kinds[:, None] + 1]), delimiter=",", fmt="%.9g")
+        np.save(self.folder / "k.npy", square.astype(np.float32))
+        self.gconv("svm", "k.csv", "-k", "precomputed", "-c", "5", "-e", "1e-4", "-o", "k.model")
+        self.gconv("svm", "t.libsvm", "-c", "5", "-g", "0.5", "-e", "1e-4", "-o", "m.model")
+        found, expected = Model(self.folder / "k.model"), Model(self.folder / "m.model")
+        self.assertEqual(found.kernel, "linear")
+        np.testing.assert_allclose(found.values(square), expected.values(x), atol=2e-3)
+        self.assertEqual([r["class"] for r in self.classified("k.model", "k.npy")], expected.classes(x))
+        told = [self.gconv("svm", *words, "-c", "5", "-v", "4").stdout for words in (("k.csv", "-k", "4"), ("t.libsvm", "-g", "0.5"))]
+        self.assertEqual(*(text.split("right")[0].split()[-2:] for text in told))
+        self.usage_error("a column for each case", "svm", "t.libsvm", "-k", "precomputed", "-o", "n.model")
+        self.usage_error("no columns to scale", "svm", "k.csv", "-k", "precomputed", "--scale", "unit", "-o", "n.model")
+        self.usage_error("no gamma", "svm", "k.csv", "-k", "precomputed", "--grid", "--log2g", "1:2:1")
+
     def test_sums_of_many_vectors_and_columns(self):
         """Values of models are sums in float64: near those of more digits, whatever the kernel, the sizes and the offset."""
         rng = np.random.default_rng(7)

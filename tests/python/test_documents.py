@@ -171,9 +171,9 @@ class Types(unittest.TestCase):
         self.assertEqual([found.get(number, "") for number, _ in enumerate(calls, 4)], list(calls.values()), done.stdout)
 
     def test_words_of_options_are_those_of_their_tables(self):
-        from gconv import _filter, _layers, _types, ndimage
+        from gconv import _filter, _layers, _learning, _types, ndimage
         for words, table in ((_types.Border, _filter.BORDERS), (_types.Range, _filter.RANGES), (_types.Alpha, _filter.ALPHAS),
-                             (_types.Activation, _layers.ACTIVATIONS), (_types.Math, _layers.MATHS), (_types.Mode, ndimage._MODES)):
+                             (_types.Activation, _layers.ACTIVATIONS), (_types.Math, _layers.MATHS), (_types.SVMKernel, _learning.SVM_KERNELS), (_types.Mode, ndimage._MODES)):
             self.assertEqual(set(typing.get_args(words)), set(table))
         self.assertEqual({"none", *typing.get_args(_types.Combined)}, set(_filter.COMBINES))
         self.assertEqual(set(typing.get_args(typing.get_args(_types.Padding)[0])), set(_filter.PADDINGS))

@@ -76,6 +76,44 @@ class Estimators(unittest.TestCase):
             with self.assertRaisesRegex(gconv.ArgumentError, "weight"):
                 gconv.SVM.train(rows, labels, case_weights=given)
 
+    def test_precomputed_kernels_and_functions(self):
+        random = np.random.default_rng(6)
+        rows, weights = random.normal(size=(260, 3)), random.integers(0, 3, 260)
+        labels = (rows[:, 0] + 0.5 * random.normal(size=260) > 0) + (rows[:, 1] > 0.5)
+        near = lambda a, b: np.exp(-((a[:, None] - b) ** 2).sum(2))  # noqa: E731
+        square, options = near(rows, rows), {"decision_function_shape": "ovo", "tol": 1e-5}
+        for given in (None, weights):
+            rbf = estimators.SVC(gamma=1.0, **options).fit(rows, labels, given)
+            for kernel, cases in (("precomputed", square), (near, rows)):
+                found = estimators.SVC(kernel=kernel, **options).fit(cases, labels, given)
+                np.testing.assert_array_equal(found.support_, rbf.support_)
+                np.testing.assert_allclose(found.decision_function(cases), rbf.decision_function(rows), atol=1e-4)
+        theirs = sklearn.svm.SVR(kernel="precomputed", tol=1e-5).fit(square, rows[:, 0])
+        ours = estimators.SVR(kernel="precomputed", tol=1e-5).fit(square, rows[:, 0])
+        np.testing.assert_allclose(ours.predict(square), theirs.predict(square), atol=1e-4)
+        search = GridSearchCV(estimators.SVC(kernel="precomputed"), {"C": [1, 10]}).fit(square, labels)
+        self.assertGreater(search.best_score_, 0.8)  # it cuts rows and columns
+        for wrong in (square[:, 1:], np.where(np.eye(260) == 1, np.nan, square)):
+            with self.assertRaises(ValueError):
+                estimators.SVC(kernel="precomputed").fit(wrong, labels)
+        with self.assertRaisesRegex(gconv.ArgumentError, "a column for each case"):
+            gconv.SVM.train(square[:, 1:], labels, kernel="precomputed")
+        with self.assertRaisesRegex(gconv.ArgumentError, "no columns to scale"):
+            gconv.SVM.train(square, labels, kernel="precomputed", scaling="unit")
+        with self.assertRaisesRegex(ValueError, "inconsistent"):
+            estimators.SVC(kernel=lambda a, b: np.eye(3)).fit(rows, labels)
+
+    def test_steps_and_their_limit(self):
+        rows, labels = load_iris(return_X_y=True)
+        for most in (1, 7):
+            with self.assertWarnsRegex(sklearn.exceptions.ConvergenceWarning, f"max_iter={most}"):
+                found = estimators.SVC(C=100.0, max_iter=most).fit(rows, labels)
+            self.assertEqual(found.n_iter_.tolist()[1:], [min(most, n) for n in estimators.SVC(C=100.0).fit(rows, labels).n_iter_][1:])
+        self.assertIsInstance(estimators.SVR().fit(rows, labels).n_iter_, int)
+        for most in (0, -2):
+            with self.assertRaisesRegex(ValueError, "max_iter"):
+                estimators.SVC(max_iter=most).fit(rows, labels)
+
     def test_probabilities_searches_and_pickles(self):
         rows, numbers = load_iris(return_X_y=True)
         names = np.array(["c", "a", "b"])[numbers]

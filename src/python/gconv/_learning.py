@@ -19,14 +19,14 @@ from ._filter import BORDERS
 from ._filters import Filter
 from ._layers import MATHS
 from ._network import Model, Network, map_of_classes, model_rows, names_of
-from ._types import Border, Math, NDArray, Numbers, Pair, Path
+from ._types import Border, Math, NDArray, Numbers, Pair, Path, SVMKernel
 
 __all__ = ["Epoch", "Fit", "SVM", "classify", "fit", "train"]
 
 KINDS = {"table": 0, "windows": 1, "classes": 2, "pairs": 3, "pixels": 4}
 LOSSES = {"default": 0, **_core.LOSSES}
 OPTIMIZERS, SCHEDULES = _core.OPTIMIZERS, _core.SCHEDULES
-SVM_KERNELS = {"rbf": 0, "linear": 1, "polynomial": 2, "sigmoid": 3}
+SVM_KERNELS = {"rbf": 0, "linear": 1, "polynomial": 2, "sigmoid": 3, "precomputed": 4}
 SCALINGS = {"none": 0, "symmetric": 1, "unit": 2, "standard": 3}
 
 _PIXELS = 10000  #: the default number of pixels that an SVM is trained on, as for `gconv svm`
@@ -292,29 +292,30 @@ class SVM(Model):
         self._info["inputs"] = self._info["columns"]
 
     @classmethod
-    def train(cls, inputs: Any, targets: Any = None, *, kernel: Literal["rbf", "linear", "polynomial", "sigmoid"] = "rbf", cost: float = 0.0, gamma: float = 0.0,
-              degree: int = 0, coef0: float = 0.0, scaling: str | None = None, regression: bool = False,
+    def train(cls, inputs: Any, targets: Any = None, *, kernel: SVMKernel = "rbf", cost: float = 0.0, gamma: float = 0.0, degree: int = 0,
+              coef0: float = 0.0, scaling: str | None = None, regression: bool = False,
               tube: float | None = None, weights: Mapping[Any, float] | None = None, case_weights: Any = None,
-              tolerance: float = 0.0, shrinking: bool = True, cache: int = 0, probabilities: bool = False, seed: int = 0,
-              device: str = "cpu", kind: str | None = None, **data: Any) -> SVM:
+              tolerance: float = 0.0, shrinking: bool = True, cache: int = 0, probabilities: bool = False, max_iter: int = 0,
+              seed: int = 0, device: str = "cpu", kind: str | None = None, **data: Any) -> SVM:
         """Trains on arrays (rows x columns, and a target for each row), on a table (a path), or, with features=, on the
         pixels of images that masks label (two paths).
 
-        kernel: "rbf", "linear", "polynomial" or "sigmoid". cost (0: 1), gamma (0: 1 / columns), degree (0: 3), coef0, tube
+        kernel: "precomputed": the columns are the kernel values of a row with all rows, and the model's kernel is linear. cost (0: 1), gamma (0: 1 / columns), degree (0: 3), coef0, tube
             (None: 0.1), tolerance (0: 0.001), shrinking, cache (bytes; 0: 200 MB): as LIBSVM has them. weights: the cost of
             classes, {"name": 2.0}; others have 1. case_weights: a number above 0 for each case, which multiplies its cost.
+            max_iter: training ends without a warning after so many steps on two cases; 0: with one, after very many.
         scaling: that of columns, "none", "symmetric" (-1 to 1), "unit" (0 to 1) or "standard" (mean 0, deviation 1); None:
             "none", but "standard" for pixels. regression: targets are numbers.
         Further options of data sets are those of gconv.train(); for pixels, most_cases is 10,000 by default."""
         options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
-        options["probabilities"] = bool(probabilities)
+        options["probabilities"], options["max_iter"] = bool(probabilities), whole("max_iter", max_iter, 0, 2 ** 63)
         if case_weights is not None:
             options["case_weights"] = np.ascontiguousarray(case_weights, np.float64)
         return cls(_core.svm_train(options, _svm_data(inputs, targets, kind, scaling, options, data)))
 
     @staticmethod
-    def validate(inputs: Any, targets: Any = None, *, folds: int = 5, kernel: Literal["rbf", "linear", "polynomial", "sigmoid"] = "rbf", cost: float = 0.0,
+    def validate(inputs: Any, targets: Any = None, *, folds: int = 5, kernel: SVMKernel = "rbf", cost: float = 0.0,
                  gamma: float = 0.0, degree: int = 0, coef0: float = 0.0, scaling: str | None = None,
                  regression: bool = False, tube: float | None = None, weights: Mapping[Any, float] | None = None,
                  tolerance: float = 0.0, shrinking: bool = True, cache: int = 0, seed: int = 0, device: str = "cpu",
@@ -403,6 +404,8 @@ def _svm_data(inputs, targets, kind, scaling, options, data):
         data.setdefault("most_cases", _PIXELS)
         scaling = scaling or "standard"
     options["scaling"] = choose("scaling", scaling or "none", SCALINGS)
+    if options["kernel"] == SVM_KERNELS["precomputed"] and not _is_path(inputs):
+        inputs = floats(inputs, "kernel values")
     return _dataset(inputs, targets, kind, data)[0]
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ._filters import Filter, Filters
 
 __all__ = ["Activation", "Alpha", "Array", "ArrayLike", "Border", "Combine", "Combined", "Function", "Kernel", "Math", "Mode", "Modes",
-           "NDArray", "Nan", "Numbers", "OneKernel", "Padding", "Pair", "Path", "Paths", "Range"]
+           "NDArray", "Nan", "Numbers", "OneKernel", "Padding", "Pair", "Path", "Paths", "Range", "SVMKernel"]
 
 Array = TypeVar("Array")  # NumPy, PyTorch, CuPy or JAX: results are arrays of the input's library
 Function = TypeVar("Function", bound=Callable[..., Any])  # a decorator returns a function of the same type
@@ -35,3 +35,4 @@ Range = Literal["clamp", "abs", "signed", "minmax", "wrap"]
 Alpha = Literal["keep", "filter", "premultiply", "drop"]
 Activation = Literal["none", "relu", "leaky", "sigmoid", "tanh", "softmax"]
 Math = Literal["fp32", "tf32", "fp16", "bf16"]
+SVMKernel = Literal["rbf", "linear", "polynomial", "sigmoid", "precomputed"]

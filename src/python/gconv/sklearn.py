@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import NotFittedError
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_regressor
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
+from sklearn.utils.validation import (_check_sample_weight, check_consistent_length, check_is_fitted, check_random_state,
+                                      validate_data)
 
 from ._arrays import host
 from ._errors import ArgumentError, UnsupportedError
@@ -29,7 +32,7 @@ from ._types import NDArray
 
 __all__ = ["MLPClassifier", "MLPRegressor", "PixelClassifier", "SVC", "SVR"]
 
-_KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid"}
+_KERNELS = {"rbf": "rbf", "linear": "linear", "poly": "polynomial", "sigmoid": "sigmoid", "precomputed": "precomputed"}
 _ACTIVATIONS = {"identity": "", "logistic": " sigmoid", "tanh": " tanh", "relu": " relu"}
 _SOLVERS = {"adam": "adam", "sgd": "momentum"}
 
@@ -53,9 +56,8 @@ class _Estimator(BaseEstimator):
 
     def _cases(self, X, y):
         """Checks the cases of fit(). Returns rows and targets; a classifier's targets are indices into classes_."""
-        classifies = isinstance(self, ClassifierMixin)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=not classifies)
-        if not classifies:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=is_regressor(self))
+        if is_regressor(self):
             return _dense(X), y.astype(np.float64, copy=False)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
@@ -84,7 +86,29 @@ class _Estimator(BaseEstimator):
 # ---- Support vector machines ----
 
 class _Machine(_Estimator):
+    def _table(self, X):
+        """Returns what cases are compared by: their columns or, of a kernel that is a function, its values with the cases of fit()."""
+        if not callable(self.kernel):
+            return X
+        found = self.kernel(X, self._basis)
+        check_consistent_length(found, X)
+        return found
+
+    def _cases(self, X, y):
+        if issparse(X) and self.kernel == "precomputed":
+            raise TypeError("Sparse precomputed kernels are not supported.")
+        self._basis = X if callable(self.kernel) else None
+        return super()._cases(self._table(X), y)
+
+    def _rows(self, X):
+        check_is_fitted(self)
+        return super()._rows(self._table(X))[:, self._columns]
+
     def _fit(self, X, targets, sample_weight, **options):
+        kernel = "precomputed" if callable(self.kernel) else _choose("kernel", self.kernel, _KERNELS)
+        square = kernel == "precomputed"
+        if self.max_iter != -1 and self.max_iter < 1:
+            raise ValueError(f"max_iter={self.max_iter!r}: it is from 1 on, or -1 for no limit of yours")
         if self.gamma == "scale":
             variance = X.var(dtype=np.float64)
             gamma = 1 / (X.shape[1] * variance) if variance != 0 else 1.0
@@ -99,13 +123,18 @@ class _Machine(_Estimator):
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
             kept = np.flatnonzero(weights > 0)
             self._check_weighed(targets, targets[kept])
-            X, targets, weights = X[kept], targets[kept], weights[kept]
-        self.machine_ = SVM.train(X, targets, kernel=_choose("kernel", self.kernel, _KERNELS), cost=min(self.C, 1e100),
-                                  gamma=gamma, degree=self.degree, coef0=self.coef0, tolerance=self.tol,
-                                  shrinking=self.shrinking, cache=int(self.cache_size * 2 ** 20), device=self.device,
+            X, targets, weights = X[kept][:, kept if square else slice(None)], targets[kept], weights[kept]
+        self._columns = kept if square else slice(None)
+        self.machine_ = SVM.train(X, targets, kernel=kernel, cost=min(self.C, 1e100), gamma=gamma,
+                                  degree=self.degree, coef0=self.coef0, tolerance=self.tol, shrinking=self.shrinking,
+                                  cache=int(self.cache_size * 2 ** 20), device=self.device, max_iter=max(self.max_iter, 0),
                                   case_weights=weights, **options)
-        found, counts, coefficients, rho = self.machine_._model.parts()
-        self.support_, self.support_vectors_ = kept[found], X[found]
+        found, counts, coefficients, rho, steps = self.machine_._model.parts()
+        if 0 < self.max_iter <= steps.max():
+            warnings.warn(f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with StandardScaler "
+                          f"or MinMaxScaler.", ConvergenceWarning, stacklevel=3)
+        self.n_iter_ = int(steps[0]) if is_regressor(self) else steps.astype(np.int32)
+        self.support_, self.support_vectors_ = kept[found], np.empty((0, 0)) if square else X[found]
         self.n_support_ = counts if len(counts) else np.array([len(found)])
         sign = -1 if len(counts) == 2 else 1  # of two classes, scikit-learn's values are above 0 for the second
         self.dual_coef_, self.intercept_ = sign * coefficients, -sign * rho
@@ -134,13 +163,20 @@ class _Machine(_Estimator):
         found.flags.writeable = False
         return found
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        return tags
+
 
 class SVC(ClassifierMixin, _Machine):
-    """A support vector machine for classification, like sklearn.svm.SVC, on the CPU or a GPU (device)."""
+    """A support vector machine for classification, like sklearn.svm.SVC, on the CPU or a GPU (device). The CPU trains
+    precomputed kernels, kernels that are functions of two lists of cases, and "sigmoid"."""
 
-    def __init__(self, *, C: float = 1.0, kernel: str = "rbf", degree: int = 3, gamma: str | float = "scale",
+    def __init__(self, *, C: float = 1.0, kernel: Any = "rbf", degree: int = 3, gamma: str | float = "scale",
                  coef0: float = 0.0, shrinking: bool = True, probability: bool = False, tol: float = 1e-3,
-                 cache_size: float = 200, class_weight: Any = None, decision_function_shape: str = "ovr",
+                 cache_size: float = 200, class_weight: Any = None, max_iter: int = -1, decision_function_shape: str = "ovr",
                  break_ties: bool = False, random_state: Any = None, device: str = "cpu") -> None:
         self.C = C
         self.kernel = kernel
@@ -152,6 +188,7 @@ class SVC(ClassifierMixin, _Machine):
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
+        self.max_iter = max_iter
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state
@@ -202,9 +239,9 @@ class SVC(ClassifierMixin, _Machine):
 class SVR(RegressorMixin, _Machine):
     """A support vector machine for regression, like sklearn.svm.SVR, on the CPU or a GPU (device)."""
 
-    def __init__(self, *, kernel: str = "rbf", degree: int = 3, gamma: str | float = "scale", coef0: float = 0.0,
+    def __init__(self, *, kernel: Any = "rbf", degree: int = 3, gamma: str | float = "scale", coef0: float = 0.0,
                  tol: float = 1e-3, C: float = 1.0, epsilon: float = 0.1, shrinking: bool = True, cache_size: float = 200,
-                 device: str = "cpu") -> None:
+                 max_iter: int = -1, device: str = "cpu") -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -214,6 +251,7 @@ class SVR(RegressorMixin, _Machine):
         self.epsilon = epsilon
         self.shrinking = shrinking
         self.cache_size = cache_size
+        self.max_iter = max_iter
         self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
