@@ -418,6 +418,9 @@ static gconv_status execute(const gconv_execution *execution) {
     begin_steps(&w);
   const gconv_span span =
       gconv_span_of(problem, -(int64_t)problem->pad_left, gconv_reach(problem), (void *)(memory + w.at.columns));
+  uint8_t *past = memory + (w.two ? w.at.line : 0) + (size_t)gconv_reach(problem) * (size_t)problem->channels;
+  for (size_t row = 0; row < (w.two ? 1 : w.at.ring_rows); row++)
+    past[row * w.at.row] = 0; /* the last byte's neighbour has a tap of 0: any value would do, but memcheck wants one */
   int64_t loaded = execution->first_row; /* rows before this one have been in the ring; this row goes into `slot` */
   size_t slot = 0;
   find_sources(&w, slot);

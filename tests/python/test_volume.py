@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """gconv.volume(), deconvolve() of volumes, and local statistics by filter()."""
+import pickle
 import unittest
 
 from helper import gconv, np
@@ -61,6 +62,10 @@ class Volume(unittest.TestCase):
         self.assertAlmostEqual(float(gconv.filter(image, "std:size=5")[7, 12]), window.std(), delta=1e-6)
         self.assertAlmostEqual(float(gconv.filter(image, "variance:size=5")[7, 12]), window.var(), delta=1e-6)
         self.assertAlmostEqual(float(gconv.filter(image, "contrast:size=5")[7, 12]), (window[2, 2] - window.mean()) / window.std(), delta=1e-5)
+        plan = gconv.Plan("std:size=5", image.shape, image.dtype)
+        for again in (plan, pickle.loads(pickle.dumps(plan))):
+            np.testing.assert_array_equal(again(image), gconv.filter(image, "std:size=5"))
+            self.assertIn("std:size=5", repr(again))
         self.assertAlmostEqual(float(gconv.filter(image, "std:size=5")[0, 0]), image[:3, :3].astype(float).std(), delta=1e-6)
         with self.assertRaises(ValueError):
             gconv.filter(image, "std:sigma=1")

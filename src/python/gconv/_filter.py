@@ -113,12 +113,18 @@ def filter_options(filters, border=None, border_value=0.0, padding="same", strid
     return options
 
 
+def _statistic_of(kernel):
+    """Returns "std" for "std:size=5", which is no filter but a statistic, and so on; None for filters."""
+    name = kernel.partition(":")[0] if isinstance(kernel, str) else None
+    return name if name in STATISTICS and not os.path.exists(kernel) else None
+
+
 def filter_operation(kernel, *options, **more):
     """Makes the operation of a kernel and options. Its plans are made when it is first applied."""
-    name = kernel.partition(":")[0] if isinstance(kernel, str) and not os.path.exists(kernel) else None
-    filters = resolve("average" + kernel[len(name):] if name in STATISTICS else kernel)
+    name = _statistic_of(kernel)
+    filters = resolve("average" + kernel[len(name):] if name else kernel)
     asked = filter_options(filters, *options, **more)
-    if name in STATISTICS:  # the box of the filter gives the size of the window
+    if name:  # the box of the filter gives the size of the window
         asked["statistic"] = STATISTICS.index(name)
         if (options[0] if options else more.get("border")) is None:
             asked["border"] = choose("border", "normalize", BORDERS)
@@ -287,7 +293,7 @@ class Plan:
         self.dtype: str = list(TYPES)[type_number(dtype)]
         self._dtype = np.dtype(self.dtype)
         self.device: str = str(device)
-        self._kernel, self._options = resolve(kernel), options
+        self._kernel, self._options = kernel if _statistic_of(kernel) else resolve(kernel), options
         self._operation = filter_operation(self._kernel, **{"dtype" if name == "result" else name: value
                                                             for name, value in options.items()})
         sizes = dict(zip(self.axes, self.shape))
@@ -322,13 +328,15 @@ class Plan:
         """A text of some lines: the chosen algorithm, and why it was chosen."""
         return self._operation.explain(*self._like)
 
+    def _names(self):
+        return [self._kernel] if isinstance(self._kernel, str) else [one.name for one in self._kernel]
+
     def _repr_html_(self):
         from ._notebook import table
-        return table([("filters", [one.name for one in self._kernel]), *self.info.items()])
+        return table([("filters", self._names()), *self.info.items()])
 
     def __repr__(self):
-        names = ", ".join(one.name for one in self._kernel)
-        return f"<gconv.Plan {names}: {self.shape} of {self.dtype} on {self.device}>"
+        return f"<gconv.Plan {', '.join(self._names())}: {self.shape} of {self.dtype} on {self.device}>"
 
     def __reduce__(self):  # for copies and pickles: these make a new plan
         return _plan_of, (self._kernel, self.shape, self.dtype, self.axes, self.device, self._options)
