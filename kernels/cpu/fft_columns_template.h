@@ -81,9 +81,10 @@ GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
 /* Runs one stage on one vector of columns: transforms of `radix` points that are `part` rows apart. Points are multiplied by
  * twiddle factors after a forward transform, and before a backward one. `w` has `size` factors; a stage uses every step-th.
  * `im` is the distance from a real part to its imaginary part. For a backward transform, callers swap both parts: `at` is
- * the first imaginary part, and `im` is negative. The forward butterflies then transform backward. */
+ * the first imaginary part, and `im` is negative. The forward butterflies then transform backward. `fetch` prefetches the
+ * next vector of columns, whose rows are too far apart for the processor to foresee them. */
 GCONV_INLINE TARGET void NAME(stage)(REAL *at, int64_t im, size_t row, int radix, size_t part, size_t size, const REAL *w,
-                                     bool forward) {
+                                     bool forward, bool fetch) {
   size_t step = size / ((size_t)radix * part);
   for (size_t first = 0; first < size; first += (size_t)radix * part)
     for (size_t j = 0; j < part; j++) {
@@ -92,6 +93,10 @@ GCONV_INLINE TARGET void NAME(stage)(REAL *at, int64_t im, size_t row, int radix
       UNROLL for (int i = 0; i < radix; i++) {
         const REAL *p = from + (size_t)i * part * row;
         x[i] = (POINT){LOAD(p), LOAD(p + im)};
+        if (fetch) {
+          __builtin_prefetch(p + LANES, 1, 2);
+          __builtin_prefetch(p + im + LANES, 1, 2);
+        }
         if (!forward && i > 0 && part > 1)
           x[i] = NAME(times)(x[i], w + 2 * (size_t)i * j * step);
       }
@@ -123,14 +128,14 @@ GCONV_INLINE TARGET void NAME(transform)(REAL *points, size_t row, size_t im, si
   for (size_t x = 0; x < samples; x += LANES) {
     if (forward) {
       REAL *at = points + x;
-      NAME(stage)(at, (int64_t)im, row, first_radix, size / (size_t)first_radix, size, w, true);
+      NAME(stage)(at, (int64_t)im, row, first_radix, size / (size_t)first_radix, size, w, true, false);
       for (size_t part = size / (size_t)first_radix / 8; part > 0; part /= 8)
-        NAME(stage)(at, (int64_t)im, row, 8, part, size, w, true);
+        NAME(stage)(at, (int64_t)im, row, 8, part, size, w, true, false);
     } else {
       REAL *at = points + im + x;
       for (size_t part = 1; part * (size_t)first_radix < size; part *= 8)
-        NAME(stage)(at, -(int64_t)im, row, 8, part, size, w, false);
-      NAME(stage)(at, -(int64_t)im, row, first_radix, size / (size_t)first_radix, size, w, false);
+        NAME(stage)(at, -(int64_t)im, row, 8, part, size, w, false, false);
+      NAME(stage)(at, -(int64_t)im, row, first_radix, size / (size_t)first_radix, size, w, false, false);
     }
   }
 }
@@ -159,13 +164,14 @@ static TARGET void NAME(transform_mixed)(REAL *points, size_t row, size_t im, si
     size_t part = forward ? size : 1;
     for (size_t k = 0; k < count; k++) {
       const int radix = radices[forward ? k : count - 1 - k];
+      const bool fetch = k == 0 && x + LANES < samples;
       part /= forward ? (size_t)radix : 1;
 #define RADIX(r)                                                                                                            \
   case r:                                                                                                                   \
     if (forward)                                                                                                            \
-      NAME(stage)(points + x, (int64_t)im, row, r, part, size, w, true);                                                    \
+      NAME(stage)(points + x, (int64_t)im, row, r, part, size, w, true, fetch);                                             \
     else                                                                                                                    \
-      NAME(stage)(points + im + x, -(int64_t)im, row, r, part, size, w, false);                                             \
+      NAME(stage)(points + im + x, -(int64_t)im, row, r, part, size, w, false, fetch);                                      \
     break;
       switch (radix) { RADIX(2) RADIX(3) RADIX(4) RADIX(5) RADIX(8) }
 #undef RADIX

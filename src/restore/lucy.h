@@ -24,15 +24,15 @@ typedef enum gconv_lucy_sum {
  * are NULL. */
 typedef struct gconv_lucy {
   gconv_restored *r;
-  int32_t large_size[3], first[3]; /* planes, rows, columns of x; where the image lies in x */
-  size_t count, large_count;       /* samples of the image, and of x */
-  float *y, *ratio;                /* the image, with NaN for missing samples; y / H guess */
-  float *x, *before, *guess, *last_step;
-  float *inverse, *corrected; /* 1 / w, or 0; `inverse` times the factors of total variation */
-  double total;               /* the sum of y */
-  float least;                /* the least divisor: smaller samples of H guess are replaced by it */
-  float epsilon;              /* total variation adds epsilon^2 to squared gradients */
-  void *state;                /* the device's own */
+  int32_t large_size[3], first[3];       /* planes, rows, columns of x; where the image lies in x */
+  size_t count, large_count;             /* samples of the image, and of x */
+  float *y, *ratio;                      /* the image, with NaN for missing samples; y / H guess */
+  float *x, *before, *guess, *last_step; /* x is the guess's memory, unless accelerated */
+  float *inverse, *corrected;            /* 1 / w, or 0; `inverse` times the factors of total variation */
+  double total;                          /* the sum of y */
+  float least;                           /* the least divisor: smaller samples of H guess are replaced by it */
+  float epsilon;                         /* total variation adds epsilon^2 to squared gradients */
+  void *state;                           /* the device's own */
 } gconv_lucy;
 
 #define GCONV_LUCY_LEAST_WEIGHT 0.01F /* where w is smaller, `inverse` is 0; the value of Bertero and Boccacci */

@@ -18,8 +18,8 @@ static void exchange(float **a, float **b) {
   *b = other;
 }
 
-/* Corrects the guess, which becomes x, and makes the next guess: x itself, or what the last steps predict. Fetches the sums
- * only with `look`, because it has to wait for a GPU. */
+/* Corrects the guess, which becomes x, and makes the next guess: x itself, in the same memory, or what the last steps
+ * predict. Fetches the sums only with `look`, because it has to wait for a GPU. */
 static gconv_status iterate(gconv_lucy *l, const gconv_lucy_type *type, bool look, gconv_deconvolve_step *step) {
   const gconv_deconvolve_options *options = l->r->options;
   double sums[GCONV_LUCY_SUMS];
@@ -29,8 +29,6 @@ static gconv_status iterate(gconv_lucy *l, const gconv_lucy_type *type, bool loo
   GCONV_TRY(type->update(l));
   if (options->accelerated)
     GCONV_TRY(type->predict(l));
-  else
-    exchange(&l->guess, &l->x);
   if (!look)
     return GCONV_OK;
   GCONV_TRY(type->sums(l, sums));
@@ -54,7 +52,7 @@ static gconv_status run(gconv_lucy *l, const gconv_lucy_type *type) {
     if (step->change < options->change)
       break;
   }
-  return type->finish(l, options->accelerated ? l->x : l->guess);
+  return type->finish(l, l->x);
 }
 
 static gconv_status measure(gconv_lucy *l) {
@@ -87,14 +85,16 @@ gconv_status gconv_restore_richardson_lucy(gconv_restored *r) {
   }
   if (l.large_count == 0 || samples > 0x1p60)
     return gconv_fail(GCONV_TOO_LARGE, "the image and the PSF together have %.0f samples", samples);
-  float **const arrays[] = {&l.ratio, &l.x, &l.guess, &l.inverse, &l.before, &l.last_step, &l.corrected};
+  float **const arrays[] = {&l.ratio, &l.guess, &l.inverse, &l.x, &l.before, &l.last_step, &l.corrected};
   const size_t count = sizeof arrays / sizeof *arrays;
   gconv_status status = measure(&l);
   for (size_t i = 0; i < count; i++)
-    if (i < 4 || (i < 6 ? accelerated : varies))
+    if (i < 3 || (i < 6 ? accelerated : varies))
       GCONV_THEN(status, type->allocate(&l, i > 0 ? l.large_count : l.count, "the restored image", arrays[i]));
+  l.x = accelerated ? l.x : l.guess;
   GCONV_THEN(status, run(&l, type));
   type->end(&l);
+  l.x = accelerated ? l.x : NULL;
   for (size_t i = 0; i < count; i++)
     type->release(&l, *arrays[i]);
   return status;
