@@ -110,6 +110,16 @@ class Networks(NetworkTest):
         result = subprocess.run([GCONV, *words], cwd=self.folder, env=self.environment(), stderr=subprocess.PIPE, text=True, check=False)
         return "compute capability 9.0" not in result.stderr
 
+    def test_far_taps(self):
+        """A tap 30,000 rows of 2^17 samples away: gemm-split counts such places in 32 bits, and leaves the layer to others."""
+        x, layer = self.x(1, 1, 2, 1 << 17), self.conv(1, 1, 2, 1, dilation=30000, padding=[30000, 0, 0, 0])
+        self.save("net.safetensors", [layer], 1)
+        np.save(self.folder / "x.npy", x)
+        self.gconv("-i", "x.npy", "-f", "net.safetensors", "-d", "cuda", "-o", "y.npy")
+        np.testing.assert_allclose(self.load("y.npy"), layer.weight[0, 0, 1, 0] * x + layer.bias[0], rtol=0, atol=1e-5)
+        if self.keeps():
+            self.usage_error("filters or images too large", "-i", "x.npy", "-f", "net.safetensors", "-d", "cuda", "-a", "gemm-split", "-o", "y.npy")
+
     def test_one_channel(self):
         layers = [self.conv(16, 1, 3, activation="relu"), self.conv(1, 16, 3), Layer(kind="residual")]
         self.check(layers, self.x(3, 3, 17, 29), channels=1)

@@ -62,12 +62,12 @@ inline double slice_cycles(int32_t filters, bool one_product, double together) {
 
 inline cut cut_problem(const gconv_layer_problem *p) {
   const int64_t taps = gconv_layer_taps(p), pixels = (int64_t)p->images * p->out_height * p->out_width;
-  const int64_t slices = divide_up(taps, DEPTH);
+  const int64_t slices = divide_up(taps, DEPTH), planes = gconv_layer_plane(p) * p->channels;
+  const int64_t down = (int64_t)(p->rows - 1) * p->dilation_y, right = (int64_t)(p->columns - 1) * p->dilation_x;
   cut best = {};
   best.cycles = HUGE_VAL;
-  if (p->groups != 1 || slices > 1 << 20 || pixels > 1 << 30 || gconv_layer_plane(p) * p->channels > INT32_MAX ||
-      (int64_t)(p->rows - 1) * p->dilation_y >= OUTSIDE || p->height + p->pad_top > OUTSIDE ||
-      (int64_t)(p->columns - 1) * p->dilation_x > UINT16_MAX)
+  if (p->groups != 1 || slices > 1 << 20 || pixels > 1 << 30 || down >= OUTSIDE || p->height + p->pad_top > OUTSIDE ||
+      right > UINT16_MAX || planes + down * p->width + right > INT32_MAX) /* tap by tap, such places are in `taps` */
     return best;
   for (int32_t filters = 32; filters <= 64; filters *= 2)
     for (int32_t splits = 1; splits <= MOST_SPLITS && splits <= slices; splits *= 2) {
