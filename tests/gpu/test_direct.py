@@ -99,5 +99,18 @@ class Integer(Direct):
         self.sizes = sizes
 
 
+class Toeplitz(CommandTest):
+    def test_tiny_taps(self):
+        """Their quanta are below the smallest normal float: results keep their bits all the same."""
+        lot = numpy.random.default_rng(7)
+        numpy.save(self.folder / "in.npy", lot.integers(0, 256, (70, 90), dtype=numpy.uint8))
+        for size in (3, 7, 11):
+            taps = f"{size}x{size}: " + " ".join(",".join(f"{tap:.9e}" for tap in row) for row in lot.uniform(-1e-37, 1e-37, (size, size)))
+            for device, algorithm in (("cpu", "direct"), ("cuda", "toeplitz")):
+                self.gconv("-i", "in.npy", "-f", taps, "-d", device, "-a", algorithm, "-o", f"{device}.npy", "--depth", "float")
+            made, expected = (numpy.load(self.folder / f"{device}.npy").astype(float) for device in ("cuda", "cpu"))
+            numpy.testing.assert_allclose(made, expected, rtol=0, atol=1e-5 * numpy.abs(expected).max())
+
+
 if __name__ == "__main__":
     sys.exit(SKIPPED) if not has_gpu() else unittest.main()

@@ -38,6 +38,7 @@
 #include "toeplitz_stage.cuh"
 #include "toeplitz_walk.cuh"
 
+#include <float.h>
 #include <math.h>
 
 namespace {
@@ -180,12 +181,15 @@ void write_bands(const gconv_problem *problem, const shape *s, const float *taps
   }
 }
 
-/* Makes the scaling of a filter. The divisor becomes part of the multiplier if that is exact. */
+/* Makes the scaling of a filter. The divisor becomes part of the multiplier if that is exact. A multiplier below FLT_MIN
+ * would have fewer bits, so both are multiplied by a power of two. */
 scaling make_scaling(double quantum, float divisor, float bias) {
   int exponent;
   bool power = fabsf(frexpf(divisor, &exponent)) == 0.5f;
-  scaling s = {(float)(power ? quantum / (double)divisor : quantum), power ? 1.0f : divisor, bias};
-  return s;
+  double multiplier = power ? quantum / (double)divisor : quantum, rest = power ? 1 : (double)divisor;
+  if (fabs(multiplier) < FLT_MIN && fabs(rest) < 0x1p63)
+    multiplier *= 0x1p64, rest *= 0x1p64;
+  return {(float)multiplier, (float)rest, bias};
 }
 
 gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {

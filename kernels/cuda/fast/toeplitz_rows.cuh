@@ -15,7 +15,7 @@ enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 /* The factors from the sum of a filter, in quanta, to its response. */
 struct scaling {
   float multiplier; /* the quantum, divided by the divisor if that is a power of two */
-  float divisor;    /* 1 if it is part of the multiplier, otherwise the divisor of the filter */
+  float divisor;    /* 1 if it is part of the multiplier, otherwise that of the filter; tiny multipliers: both times 2^64 */
   float bias;
 };
 
