@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 from test_networks import SKIPPED, has_gpu
 from helper import GCONV  # test_networks has told Python where this is
-from network_helper import NetworkTest
+from network_helper import NetworkTest, load_tensors
 
 
 class Training(NetworkTest):
@@ -46,6 +46,18 @@ class Training(NetworkTest):
         for optimizer in ("adam", "sgd", "momentum", "rprop"):
             for batch in ("32", "full") if optimizer != "rprop" else ("full",):
                 self.check(*self.TABLE, "--net", "dense 13 tanh, dense 5 softmax", "--optimizer", optimizer, "--batch", batch)
+
+    def test_many_cases(self):
+        """A launch has at most 65,535 rows of blocks, of 16 cases each: one case more."""
+        x = np.random.default_rng(5).normal(size=(65535 * 16 + 1, 2)).astype("f4")
+        np.save(self.folder / "many.npy", x)
+        np.save(self.folder / "of.npy", (x[:, 0] > x[:, 1]).astype("u1"))
+        for device in ("cpu", "cuda"):
+            self.train(f"{device}.safetensors", "--table", "many.npy", "-t", "of.npy", "--net", "dense 3 tanh, dense 2 softmax",
+                       "--epochs", "2", "--batch", "full", "-d", device)
+        made, expected = (load_tensors(self.folder / f"{device}.safetensors")[0] for device in ("cuda", "cpu"))
+        for name in expected:
+            np.testing.assert_allclose(made[name], expected[name], rtol=0, atol=1e-4, err_msg=name)
 
     def test_bounded(self):
         """Without -a exact, sums may be in another order, and be products of tensor cores: losses stay the same to 1e-4."""

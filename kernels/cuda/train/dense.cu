@@ -126,8 +126,9 @@ bool gconv_dense_suits(const gconv_learn_own *own, int64_t cases) {
   const gconv_layer_problem &p = own->layer.problem;
   cudaFuncAttributes kernel; /* a GPU with these instructions may run code that was compiled for GPUs without them */
   const auto any = multiply_dense<one_tf32, narrow, false, false, dense_forward>;
-  return own->in_tail && own->layer.parameters > 0 && cases <= 1 << 20 && p.channels < 1 << 20 && p.filters < 1 << 20 &&
-         cudaFuncGetAttributes(&kernel, any) == cudaSuccess && kernel.ptxVersion >= 80 && kernel.binaryVersion >= 80;
+  return own->in_tail && own->layer.parameters > 0 && cases <= 65535 * FEW_ROWS && p.channels < 1 << 20 &&
+         p.filters < 1 << 20 && cudaFuncGetAttributes(&kernel, any) == cudaSuccess && kernel.ptxVersion >= 80 &&
+         kernel.binaryVersion >= 80;
 }
 
 int32_t gconv_dense_parts(const gconv_learn_own *own, int64_t cases) {
