@@ -201,11 +201,13 @@ void set_box(gradient_arguments *a, int32_t x_rows, int32_t reach) {
   }
 }
 
-/* Sets the rows and columns of outputs in a stage. */
-void set_tile(gradient_arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
+/* Sets the rows and columns of outputs in a stage. Returns false if the stage does not fit into shared memory. */
+bool set_tile(gradient_arguments *a, tile_kind kind, int32_t rows, int32_t columns) {
   const gconv_layer_problem &p = a->p;
   a->rows = rows;
   a->columns = (columns + 3) / 4 * 4;
+  if (is_huge(*a, rows, a->columns))
+    return false;
   a->dz_pitch = a->columns;
   a->dz_plane = rows * a->columns;
   const int32_t x_rows = rows_under(p, rows);
@@ -219,16 +221,13 @@ void set_tile(gradient_arguments *a, tile_kind kind, int32_t rows, int32_t colum
     a->x_plane = padded(x_rows * a->x_pitch, 4 * a->of_row * p.rows % 32);
   }
   set_floats(a, 0);
-}
-
-bool fits(const gradient_arguments &a) {
-  return 2 * a.floats * (int64_t)sizeof(float) <= SHARED_BYTES;
+  return 2 * a->floats * (int64_t)sizeof(float) <= SHARED_BYTES;
 }
 
 /* Finds the most rows that fit or, for wide images, a part of a row. Boxes have few rows, since a box arrives as a whole. */
 bool find_tile(gradient_arguments *a, tile_kind kind) {
   int32_t rows = std::min(a->band_rows, a->boxes ? (63 + a->p.out_width) / a->p.out_width : 8), columns = a->p.out_width;
-  for (set_tile(a, kind, rows, columns); !fits(*a); set_tile(a, kind, rows, columns))
+  while (!set_tile(a, kind, rows, columns))
     if (rows > 1)
       rows = (rows + 1) / 2;
     else if (columns > 32)

@@ -117,6 +117,14 @@ DEVICE void fill_by_boxes(const staging &a, stage_source source, chunk of, float
 
 /* ---- Host ---- */
 
+/* True if a stage of so many outputs is larger than any shared memory. Then int32_t may not count its floats. */
+inline bool is_huge(const staging &a, int32_t rows, int32_t columns) {
+  const gconv_layer_problem &p = a.p;
+  const double x_rows = (rows - 1.0) * p.stride_y + (p.rows - 1.0) * p.dilation_y + 1;
+  const double x_columns = (columns - 1.0) * p.stride_x + (p.columns - 1.0) * p.dilation_x + 1;
+  return a.channels * x_rows * x_columns + (double)(1 << a.filters_log2) * rows * columns > 1 << 17;
+}
+
 /* Returns how many rows of samples are under `rows` rows of outputs. */
 inline int32_t rows_under(const gconv_layer_problem &p, int32_t rows) {
   return (rows - 1) * p.stride_y + (p.rows - 1) * p.dilation_y + 1;

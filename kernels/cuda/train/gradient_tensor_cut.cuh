@@ -222,6 +222,8 @@ inline bool find_stage(const cut &c, gradient_arguments *a) {
       for (tried.rows = 1; tried.rows < p.out_height + STEP / 4 && tried.rows <= 16; tried.rows++) {
         if (tried.rows * tried.columns % STEP)
           continue;
+        if (is_huge(tried, tried.rows, tried.columns))
+          break;
         tried.steps = tried.rows * tried.columns / STEP;
         const double cycles = set_pitches(c, &tried);
         tried.tables = (2 * (QUADS * tried.steps + tried.warps_n * c.groups * LANES) + 31) / 32 * 32;
