@@ -162,7 +162,8 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
 static gconv_status make_rows_there(gconv_plan *base, const gconv_image *window, bool there, int32_t window_row,
                                     int32_t first, int32_t count, gconv_image *out, gconv_timings *timings) {
   gconv_image rows = *window;
-  (void)there; /* the stage of features decides */
+  if (!there)
+    return gconv_fail(GCONV_UNSUPPORTED, "on a GPU, a support vector machine must follow the features of pixels");
   rows.data = (uint8_t *)window->data + (size_t)(first - window_row) * window->row_bytes;
   rows.height = count;
   return gconv_svm_there_make(((const svm_plan *)base)->there, &rows, out, timings);
