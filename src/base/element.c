@@ -112,6 +112,47 @@ gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element ele
   return read_elements(source, element, count, what, NULL, numbers);
 }
 
+/* ---- Rounding ---- */
+
+void gconv_rounding_add(gconv_rounding *r, const void *numbers, size_t count) {
+  gconv_rounding found = {.least = INFINITY, .most = -INFINITY};
+  for (size_t i = 0; i < count; i++) {
+    double x;
+    memcpy(&x, (const uint8_t *)numbers + i * sizeof x, sizeof x);
+    const bool finite = fabs(x) <= 0x1.fffffep127;
+    found.least = finite && x < found.least ? x : found.least;
+    found.most = finite && x > found.most ? x : found.most;
+    found.floats |= (double)(float)x != x && x == x;
+  }
+  found.any = found.least <= found.most;
+  gconv_rounding_join(r, &found);
+}
+
+void gconv_rounding_join(gconv_rounding *r, const gconv_rounding *other) {
+  if (other->any) {
+    r->least = r->any ? fmin(r->least, other->least) : other->least;
+    r->most = r->any ? fmax(r->most, other->most) : other->most;
+  }
+  r->any |= other->any;
+  r->floats |= other->floats;
+  r->integers |= other->integers;
+}
+
+void gconv_rounding_tell(const gconv_rounding *r, const char *name) {
+  enum { FEW = 1000 }; /* steps: fewer show in results */
+  const bool differ = r->floats && r->most > r->least;
+  const double largest = fmax(fabs(r->least), fabs(r->most));
+  const double steps = differ ? (r->most - r->least) / ldexp(1, ilogb(largest) - 23) : FEW;
+  if (r->integers)
+    gconv_warn("%s: numbers beyond 2^24 became float32, with rounding", name);
+  if (steps < FEW)
+    gconv_warn("%s: its numbers go from %.12g to %.12g, and float32, to which they were rounded, has only about %.0f there: "
+               "subtract a number such as %.6g first",
+               name, r->least, r->most, floor(steps) + 1, r->least);
+  else if (r->floats)
+    gconv_remark("%s: float64 became float32, with rounding", name);
+}
+
 /* ---- Writing ---- */
 
 /* Returns the level of a sample, which is a fraction of white: sample * unit. The fraction was rounded to float32, so a

@@ -38,6 +38,20 @@ gconv_status gconv_elements_read(gconv_source *source, gconv_element element, si
 gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element element, size_t count, const char *what,
                                          double *numbers);
 
+/* What float32 has lost of the numbers of a file. Begin with zeros. */
+typedef struct gconv_rounding {
+  bool floats, integers; /* a number of float64 was rounded, or an integer beyond 2^24 */
+  bool any;              /* there are finite numbers of float64, from `least` to `most` */
+  double least, most;
+} gconv_rounding;
+
+/* Adds numbers of float64, which may lie anywhere in memory. */
+void gconv_rounding_add(gconv_rounding *r, const void *numbers, size_t count);
+/* Adds what was found of other numbers of the file. */
+void gconv_rounding_join(gconv_rounding *r, const gconv_rounding *other);
+/* Warns of integers that were rounded in the file `name`, and of numbers of float64 that float32 hardly tells apart. */
+void gconv_rounding_tell(const gconv_rounding *r, const char *name);
+
 /* What changed when elements were made from samples. */
 typedef struct gconv_elements_made {
   uint64_t out_of_range; /* samples beyond the range of the type: int16 gets its nearest value, float16 an infinite one */

@@ -51,6 +51,8 @@ typedef struct gconv_reader {
   int64_t rows_read;     /* rows that gconv_reader_rows() has read, of gconv_image_row_count(&header) */
   void *state;           /* the format's own data, made by gconv_format_state(); NULL: none (yet) */
   uint8_t *whole;        /* NULL, or all rows: gconv_reader_whole() made them for a caller that takes some rows at a time */
+
+  gconv_rounding rounding; /* set by reading rows: what float32 has lost; gconv_reader_close() tells it */
 } gconv_reader;
 
 /* How the rows of an image reach their writer, and where it writes. */

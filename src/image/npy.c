@@ -12,7 +12,6 @@ enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
 
 typedef struct npy_state {
   gconv_npy_header file;    /* header of the file that is read */
-  bool lost;                /* a number was rounded to float32 */
   uint8_t *frame;           /* for writing an interleaved image of several frames: C planes of the current frame */
   int32_t frame_rows;       /* rows of the frame so far */
   uint64_t header_bytes;    /* bytes of the header that was written */
@@ -110,16 +109,6 @@ size_t gconv_npy_bytes(const gconv_reader *reader) {
   return file->items * file->item_bytes;
 }
 
-static void close_npy(gconv_reader *reader) {
-  const npy_state *state = reader->state;
-  if (!state || !state->lost || reader->again)
-    return;
-  if (state->file.kind == 'f')
-    gconv_remark("%s: float64 became float32, with rounding", reader->source->name);
-  else
-    gconv_warn("%s: numbers beyond 2^24 became float32, with rounding", reader->source->name);
-}
-
 static size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
 }
@@ -149,11 +138,6 @@ static uint64_t magnitude_of(int64_t number) {
   return number < 0 ? -(uint64_t)number : (uint64_t)number;
 }
 
-/* Returns whether float32 does not have the number. NaN is not equal to itself, but not rounded. */
-static bool is_rounded(double number) {
-  return (double)(float)number != number && number == number;
-}
-
 /* Converts an array of one type to float32. `rounds(x)`: whether float32 does not have x. */
 #define CONVERT(type, rounds)                                                                                               \
   for (size_t i = 0; i < count; i++) {                                                                                      \
@@ -162,7 +146,7 @@ static bool is_rounded(double number) {
     lost |= rounds;                                                                                                         \
   }
 
-/* Returns whether a number was rounded. */
+/* Returns whether an integer was rounded. */
 static bool convert(const gconv_npy_header *file, const void *items, size_t count, float *out) {
   bool lost = false;
   switch (file->kind == 'f' ? 0 : file->kind == 'u' ? -(int)file->item_bytes : (int)file->item_bytes) {
@@ -179,15 +163,14 @@ static bool convert(const gconv_npy_header *file, const void *items, size_t coun
   case -8:
     CONVERT(uint64_t, !is_single(x)) break;
   default:
-    CONVERT(double, is_rounded(x)) break;
+    CONVERT(double, false) break;
   }
   return lost;
 }
 
 /* Reads the next elements as samples. */
 static gconv_status read_samples(gconv_reader *reader, void *samples, size_t count) {
-  npy_state *state = reader->state;
-  const gconv_npy_header *file = &state->file;
+  const gconv_npy_header *file = &((const npy_state *)reader->state)->file;
   if (file->kind == 'b')
     return read_bools(reader, samples, count);
   if (file->kind == 'f' && file->item_bytes == 2)
@@ -199,7 +182,9 @@ static gconv_status read_samples(gconv_reader *reader, void *samples, size_t cou
   for (size_t done = 0; done < count; done += PIECE) {
     size_t step = smaller(count - done, PIECE);
     GCONV_TRY(read_stored(reader, piece, step, file->item_bytes));
-    state->lost |= convert(file, piece, step, (float *)samples + done);
+    reader->rounding.integers |= convert(file, piece, step, (float *)samples + done);
+    if (file->kind == 'f')
+      gconv_rounding_add(&reader->rounding, piece, step);
   }
   return GCONV_OK;
 }
@@ -416,7 +401,6 @@ const gconv_format gconv_format_npy = {
     .open = open_npy,
     .take_planes = gconv_npy_take_planes,
     .read_rows = read_rows,
-    .close = close_npy,
     .held_bytes = held_bytes,
     .start = start,
     .write_rows = write_rows,

@@ -38,15 +38,21 @@ static double number_at(gconv_element e, const uint8_t *at) {
 
 static gconv_status read_numbers(gconv_reader *reader, const gconv_numbers_file *file, float *out, size_t count) {
   uint8_t piece[PIECE * 8];
+  double numbers[PIECE];
   const gconv_element e = file->element;
+  const bool whole = e.kind != 'f' && file->scale == 1 && file->offset == rint(file->offset);
   for (size_t done = 0; done < count; done += PIECE) {
     const size_t step = count - done < PIECE ? count - done : PIECE;
     GCONV_TRY(gconv_source_read_exactly(reader->source, piece, step * e.bytes, "its numbers"));
     for (size_t i = 0; i < step; i++) {
       const double stored = number_at(e, piece + i * e.bytes);
       const bool blank = file->has_blank && e.kind != 'f' && stored == (double)file->blank;
-      out[done + i] = blank ? NAN : (float)(stored * file->scale + file->offset);
+      numbers[i] = blank ? NAN : stored * file->scale + file->offset;
+      out[done + i] = (float)numbers[i];
+      reader->rounding.integers |= whole && !blank && (double)out[done + i] != numbers[i];
     }
+    if (!whole && e.bytes == sizeof(double))
+      gconv_rounding_add(&reader->rounding, numbers, step);
   }
   return GCONV_OK;
 }

@@ -337,6 +337,8 @@ gconv_status gconv_reader_next(gconv_reader *reader, bool *more) {
 void gconv_reader_close(gconv_reader *reader) {
   if (reader->format && reader->format->close)
     reader->format->close(reader);
+  if (reader->source && !reader->again)
+    gconv_rounding_tell(&reader->rounding, reader->source->name);
   if (reader->used && !reader->failed && !reader->again) {
     look_at_pipe(reader);
     warn_of_rest(reader);

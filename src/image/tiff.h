@@ -137,8 +137,9 @@ void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page);
 void gconv_tiff_undo(const gconv_tiff_page *page, uint8_t *row, uint8_t *spare);
 
 /* Unpacks `count` pixels of a row, of a plane if the page has separate ones, to samples of the image's type: page->samples a
- * pixel. Returns whether a number was rounded. */
-bool gconv_tiff_unpack(const gconv_tiff_page *page, const uint8_t *row, int32_t count, int plane, void *samples);
+ * pixel. Adds what float32 loses to *rounding. */
+void gconv_tiff_unpack(const gconv_tiff_page *page, const uint8_t *row, int32_t count, int plane, void *samples,
+                       gconv_rounding *rounding);
 /* Makes colours of unpacked samples: `pixels` of the image. `pixels` may be `samples`, unless the image has another number
  * of channels. Returns whether colours were lost because they were larger than their alpha. */
 bool gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t count, void *pixels);

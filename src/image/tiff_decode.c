@@ -165,7 +165,7 @@ static void finish_row(const gconv_tiff_page *page, gconv_tiff_seat *its, const 
   for (int plane = 0; plane < planes_of(page); plane++) {
     const uint8_t *row = block + ((size_t)plane * rows + y) * page->row_bytes;
     if (samples != row)
-      its->lost |= gconv_tiff_unpack(page, row, count, plane, samples);
+      gconv_tiff_unpack(page, row, count, plane, samples, &its->rounding);
   }
   its->shone |= gconv_tiff_colours(page, samples, count, pixels);
 }

@@ -396,10 +396,10 @@ void gconv_tiff_close_reader(gconv_reader *reader) {
   gconv_tiff_reading *s = reader->state;
   if (!s)
     return;
-  bool lost = false, shone = false;
+  bool shone = false;
   for (size_t i = 0; i < s->seat_count; i++) {
     gconv_tiff_seat *its = &s->seats[i];
-    lost |= its->lost;
+    gconv_rounding_join(&reader->rounding, &its->rounding);
     shone |= its->shone;
     gconv_tiff_close(&its->file);
     gconv_release(its->raw);
@@ -407,10 +407,6 @@ void gconv_tiff_close_reader(gconv_reader *reader) {
     gconv_release(its->samples);
     gconv_release(its->inflate);
   }
-  if (lost && s->page.format == SAMPLEFORMAT_IEEEFP)
-    gconv_remark("%s: float64 became float32, with rounding", reader->source->name);
-  else if (lost && !reader->again)
-    gconv_warn("%s: numbers beyond 2^24 became float32, with rounding", reader->source->name);
   if (shone && !reader->again)
     gconv_warn("%s: colours that are larger than their alpha are lost: they were multiplied by it, and results have alpha "
                "beside plain colours",

@@ -24,7 +24,7 @@ typedef struct gconv_tiff_seat {
   uint8_t *raw, *block, *samples;
   size_t raw_room, block_room, samples_room;
   void *inflate;
-  bool lost;  /* a number was rounded */
+  gconv_rounding rounding;
   bool shone; /* colours were lost, as they were larger than their alpha */
 } gconv_tiff_seat;
 

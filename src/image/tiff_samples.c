@@ -97,15 +97,8 @@ static void unpack_bits(const gconv_tiff_page *page, const uint8_t *row, size_t 
   }
 }
 
-/* Returns whether `value` differs from the file's number at `at`, from which it was converted. */
+/* Returns whether `value` differs from the file's integer at `at`, from which it was converted. */
 static bool is_rounded(const gconv_tiff_page *page, const uint8_t *at, float value) {
-  if (page->format == SAMPLEFORMAT_IEEEFP) {
-    double exact;
-    if (page->bits < 64)
-      return false;
-    memcpy(&exact, at, sizeof exact);
-    return (double)value != exact && exact == exact;
-  }
   size_t bytes = page->bits / 8;
   uint64_t bits = gconv_bytes_number(at, bytes, gconv_host_is_big_endian()), sign = UINT64_C(1) << (page->bits - 1);
   if (page->format == SAMPLEFORMAT_INT && (bits & sign))
@@ -113,28 +106,29 @@ static bool is_rounded(const gconv_tiff_page *page, const uint8_t *at, float val
   return fabsf(value) >= 0x1p64f || (uint64_t)fabsf(value) != bits;
 }
 
-static bool unpack_numbers(const gconv_tiff_page *page, const uint8_t *row, size_t count, size_t step, float *out) {
+static void unpack_numbers(const gconv_tiff_page *page, const uint8_t *row, size_t count, size_t step, float *out,
+                           gconv_rounding *rounding) {
   char kind = page->format == SAMPLEFORMAT_IEEEFP ? 'f' : page->format == SAMPLEFORMAT_INT ? 'i' : 'u';
   gconv_element element = {kind, page->bits / 8, gconv_host_is_big_endian()};
-  bool rounded = false;
+  if (kind == 'f' && element.bytes == sizeof(double))
+    gconv_rounding_add(rounding, row, count);
   for (size_t i = 0; i < count; i++, row += element.bytes) {
     out[i * step] = gconv_element_read(element, row);
-    rounded |= is_rounded(page, row, out[i * step]);
+    rounding->integers |= kind != 'f' && is_rounded(page, row, out[i * step]);
   }
-  return rounded;
 }
 
-bool gconv_tiff_unpack(const gconv_tiff_page *page, const uint8_t *row, int32_t count, int plane, void *samples) {
+void gconv_tiff_unpack(const gconv_tiff_page *page, const uint8_t *row, int32_t count, int plane, void *samples,
+                       gconv_rounding *rounding) {
   size_t bytes = gconv_type_bytes(page->header.type), step = page->separate ? page->samples : 1;
   size_t total = (size_t)count * (page->separate ? 1 : page->samples);
   uint8_t *out = (uint8_t *)samples + (size_t)plane * bytes;
   if (page->kind == GCONV_TIFF_NUMBERS)
-    return unpack_numbers(page, row, total, step, (float *)(void *)out);
-  if (page->kind == GCONV_TIFF_BITS)
+    unpack_numbers(page, row, total, step, (float *)(void *)out, rounding);
+  else if (page->kind == GCONV_TIFF_BITS)
     unpack_bits(page, row, total, step, out);
   else
     copy_samples(row, total, bytes, step, out);
-  return false;
 }
 
 /* ---- Colours ---- */

@@ -162,6 +162,17 @@ class Files(CommandTest):
         if fits:
             fits.open(self.folder / "b.fits").verify("exception")
 
+    def test_numbers_that_float32_does_not_tell_apart(self):
+        close, far = 1e6 + self.random.random((4, 5)), 1e6 * self.random.random((4, 5))
+        wide, whole = np.array([[2 ** 24 + 1, 3]], "i4"), np.array([[2 ** 25 + 4, 3]], "i4")
+        for numbers, told in (close, "has only about 1"), (far, ""), (wide, "beyond 2^24"), (whole, ""):
+            np.save(self.folder / "a.npy", numbers)
+            np.savez(self.folder / "a.npz", a=numbers)
+            for name, content in ("a.npy", None), ("a.npz", None), ("a.fits", unit(numbers)), ("a.nii", nifti(numbers)):
+                said = self.read(name, content)[1]
+                self.assertEqual("to which they were rounded" in said or "with rounding" in said, told != "", (name, said))
+                self.assertIn(told, said)
+
     def test_nifti(self):
         for code in NIFTI:
             array = self.numbers(code, (3, 5, 4))

@@ -70,7 +70,7 @@ class BadOptions(unittest.TestCase):
     def test_each_option_says_what_it_takes(self):
         image = np.zeros((5, 5), np.uint8)
         for text, options in (
-                ("did you mean \"reflect101\"", {"border": "reflect"}), ("border=3", {"border": 3}),
+                ("two ways to reflect", {"border": "reflect"}), ("did you mean \"reflect101\"", {"border": "reflect10"}), ("border=3", {"border": 3}),
                 ("padding", {"padding": "some"}), ("padding", {"padding": -1}), ("padding", {"padding": (1, 2, 3)}),
                 ("stride", {"stride": 0}), ("stride", {"stride": "a"}), ("dilation", {"dilation": (1, 2, 3)}),
                 ("axes", {"axes": "XY"}), ("axes", {"axes": "HH"}), ("axes", {"axes": 5}), ("names 3", {"axes": "HWC"}),

@@ -8,6 +8,7 @@ import pickle
 import tempfile
 import tracemalloc
 import unittest
+import warnings
 
 from helper import LONG, TYPES, draw_image, draw_kernel, gconv, np, round_to
 
@@ -248,6 +249,12 @@ class Numbers(unittest.TestCase):
             np.testing.assert_array_equal(result, wanted, str(dtype))
             out = np.empty_like(result)
             self.assertIs(gconv.filter(image, kernel, out=out), out)
+        with self.assertWarnsRegex(gconv.Warning, "hardly any apart"):
+            gconv.filter(random.normal(1e6, 1e-3, (90, 120)), kernel)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for high, spread in (1e6, 1e3), (0.1, 0):
+                gconv.filter(random.normal(high, spread, (90, 120)), kernel)
             np.testing.assert_array_equal(out, result)
         huge = np.full((3, 3), np.iinfo(np.int64).max)
         self.assertGreater(gconv.filter(huge, "identity").min(), 2 ** 62)  # saturated, not wrapped around

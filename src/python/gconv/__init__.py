@@ -13,7 +13,7 @@ from __future__ import annotations
 import os as _os
 from typing import Any
 
-from . import _core, kernels
+from . import _core, cv, kernels, ndimage
 from ._arguments import whole as _whole
 from ._errors import (ArgumentError, DeviceError, Error, ExistsError, FileError, FormatError, JobError, LimitError, MismatchError,
                       NoMemoryError, StoppedError, UnsupportedError, Warning)
@@ -30,12 +30,12 @@ from ._science import deconvolve, stats, volume
 
 __version__: str = _core.version()
 
-__all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "FileError", "Filter", "Filters",
-           "Fit", "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan",
-           "Report", "SVM", "StoppedError", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify",
-           "clear_cache", "conv2d", "decode", "deconvolve", "devices", "encode", "filter", "fit", "formats", "header",
-           "kernels", "progress", "read", "read_filters", "run", "set_threads", "show", "stats", "train", "version", "volume",
-           "write", "write_filters"]
+__all__ = ["ArgumentError", "DeviceError", "Epoch", "Error", "ExistsError", "FileError", "Filter", "Filters", "Fit",
+           "FormatError", "JobError", "LimitError", "MismatchError", "Network", "NoMemoryError", "Plan", "Report", "SVM",
+           "StoppedError", "Summary", "UnsupportedError", "Warning", "algorithms", "built_with", "classify", "clear_cache",
+           "conv2d", "cv", "decode", "deconvolve", "devices", "encode", "filter", "fit", "formats", "header", "kernels",
+           "ndimage", "progress", "read", "read_filters", "run", "set_threads", "show", "stats", "train", "version",
+           "volume", "write", "write_filters"]
 
 
 def version() -> str:

@@ -9,10 +9,10 @@ import sys
 import numpy as np
 
 from . import _core
-from ._errors import ArgumentError, UnsupportedError
+from ._errors import ArgumentError, UnsupportedError, warn
 
 __all__ = ["apply", "check_axes", "convert", "empty", "export_from_other_gpu", "finite_rows", "floats", "host", "library_of",
-           "like", "store", "stream", "to_float", "type_name"]
+           "like", "store", "stream", "to_float", "type_name", "warn_of_rounding"]
 
 _TAKEN = ("uint8", "uint16", "float32")
 _CONVERTED = ("float16", "float64", "int8", "int16", "int32", "int64", "uint32", "uint64")  # to float32, and the results back
@@ -165,6 +165,20 @@ def convert(image, name):
     return image.astype(name)
 
 
+def warn_of_rounding(image):
+    """Warns of numbers of float64 that float32 hardly tells apart."""
+    if library_of(image) != "numpy" or image.dtype != "float64":
+        return
+    few = image[tuple(slice(None, None, max(1, size // 32)) for size in image.shape)]
+    for numbers in (few, image):  # a few numbers tell enough of most images
+        low, high = (float(extreme.reduce(numbers, axis=None)) for extreme in (np.fmin, np.fmax))
+        if not max(-low, high) < 3e38 or high - low >= 1000 * np.spacing(np.float32(max(-low, high))):
+            return
+    if low < high:
+        warn(f"the numbers of float64 go from {low:.12g} to {high:.12g}, where float32, to which they are rounded, tells hardly "
+             f"any apart: subtract a number such as {low:.6g} first")
+
+
 def _to_taken(image):
     """Returns the array in a type that gconv takes, and the type to which results are converted back, or None."""
     name = type_name(image)
@@ -275,6 +289,7 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
             return result
     image, restore = _adopt(image)
     axes = check_axes(image.shape, axes)
+    warn_of_rounding(image)
     if library_of(image) == "numpy" and device in (None, "cpu") and out is None and not typed:
         result = _by_strips(operation, image, axes)
         if result is not None:

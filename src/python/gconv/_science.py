@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import choose, real, whole
-from ._arrays import host
+from ._arrays import host, warn_of_rounding
 from ._errors import ArgumentError
 from ._filter import filter_options
 from ._filters import Filters, resolve
@@ -56,6 +56,7 @@ def _volume_of(array):
     values = np.asarray(host(array))
     if values.ndim not in (3, 4) or values.size == 0 or values.ndim == 4 and values.shape[3] > 4:
         raise ArgumentError(f"a volume is an array Z x H x W, or Z x H x W x C of up to 4 channels, and this is {values.shape}")
+    warn_of_rounding(values)
     return np.ascontiguousarray(values, values.dtype if values.dtype.name in ("uint8", "uint16") else np.float32)
 
 
