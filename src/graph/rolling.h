@@ -18,8 +18,8 @@
 GCONV_C_BEGIN
 
 enum {
-  GCONV_ROLLING_MOST = 64,         /* stages */
-  GCONV_ROLLING_LEAST = 2 << 20,   /* floats of the maps between stages that are worth it: smaller maps stay in L3 caches */
+  GCONV_ROLLING_MOST = 64,       /* stages */
+  GCONV_ROLLING_LEAST = 2 << 20, /* floats of the maps between stages that are worth it: smaller maps stay in L3 caches */
 };
 
 typedef struct gconv_rolling_stage {

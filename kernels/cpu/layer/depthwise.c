@@ -20,11 +20,11 @@ enum {
   MOST_VECTORS = 4,
   MOST_LANES = 16,
   NOT_IN_PLACE = INT32_MAX, /* sums read whole vectors, beyond the end of the last row */
-  MOST_PIXELS = 8,         /* of a block of channels, with their sums in registers */
-  BAND_FLOATS = 12 << 10,  /* staged floats of a band: 48 KiB */
-  WINDOW_FLOATS = 8 << 10, /* staged floats of a band of a block of channels: 32 KiB */
-  TASK_PRODUCTS = 1 << 18, /* multiply-adds of a task, roughly */
-  RANGE_PIXELS = 96,       /* outputs of a range of rows, at least: LEAST_PIXELS of gemm.c */
+  MOST_PIXELS = 8,          /* of a block of channels, with their sums in registers */
+  BAND_FLOATS = 12 << 10,   /* staged floats of a band: 48 KiB */
+  WINDOW_FLOATS = 8 << 10,  /* staged floats of a band of a block of channels: 32 KiB */
+  TASK_PRODUCTS = 1 << 18,  /* multiply-adds of a task, roughly */
+  RANGE_PIXELS = 96,        /* outputs of a range of rows, at least: LEAST_PIXELS of gemm.c */
 };
 
 typedef void sums_function(const float *x, const int64_t *offsets, const float *weights, int32_t taps, float bias,
