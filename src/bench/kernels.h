@@ -36,6 +36,6 @@ gconv_status gconv_kernels_end(gconv_kernel_times **times, size_t *count);
  * no records, and *launch stays as it is. */
 gconv_status gconv_kernel_longest(gconv_status (*work)(void *user), void *user, gconv_kernel_launch *launch);
 
-/* Runs work(user) for some tenths of a second, and sets *joules to the energy of the GPU for one call, with everything else
+/* Runs work(user) for a second, and sets *joules to the energy of the GPU for one call, with everything else
  * that the GPU does meanwhile; NAN without NVML. bus: the address of the GPU, such as 0000:1b:00.0. */
 gconv_status gconv_kernel_energy(const char *bus, gconv_status (*work)(void *user), void *user, double *joules);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counters of a GPU, with functions here in the place of NVIDIA's: the test needs neither a GPU nor CUPTI. */
+#include "base/clock.h"
 #include "base/library.h"
 #include "bench/cupti.h"
 #include "bench/profile.h"
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -201,9 +203,8 @@ static int nvml_find(const char *bus, void **found) {
   return 0;
 }
 static int nvml_energy(void *found, unsigned long long *millijoules) {
-  static unsigned long long all;
-  (void)found;
-  *millijoules = all += 5000000;
+  (void)found; /* 200 W, renewed each 70 ms */
+  *millijoules = (unsigned long long)(gconv_now_ms() / 70) * 70 * 200;
   return 0;
 }
 
@@ -393,6 +394,23 @@ static void test_more_is_told_of_the_work(void **state) {
   gconv_profiler_close(profiler);
 }
 
+/* Sleeps; user: how long all calls took, and how many they were. */
+static gconv_status sleep_work(void *user) {
+  const double begin = gconv_now_ms();
+  usleep(10000);
+  ((double *)user)[0] += gconv_now_ms() - begin;
+  ((double *)user)[1]++;
+  return GCONV_OK;
+}
+
+/* The counter's steps hardly count. */
+static void test_energy(void **state) {
+  (void)state;
+  double works[2] = {0}, joules;
+  assert_int_equal(gconv_kernel_energy("0000:1b:00.0", sleep_work, works, &joules), GCONV_OK);
+  assert_float_equal(joules, 0.2 * works[0] / works[1], 0.06 * joules);
+}
+
 /* By NVIDIA's calculator, for a multiprocessor of an H200. */
 static void test_occupancy(void **state) {
   (void)state;
@@ -438,6 +456,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_what_is_missing_is_told, reset, look),
       cmocka_unit_test_setup_teardown(test_largest_stalls_are_found, reset, look),
       cmocka_unit_test_setup_teardown(test_all_kernels_are_told, reset, look),
+      cmocka_unit_test_setup_teardown(test_energy, reset, look),
       cmocka_unit_test_setup_teardown(test_more_is_told_of_the_work, reset, look),
       cmocka_unit_test_setup_teardown(test_occupancy, reset, look),
       cmocka_unit_test_setup_teardown(test_failures_end_the_session, reset, look),
