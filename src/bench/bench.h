@@ -83,6 +83,7 @@ typedef struct gconv_bench_row {
   bool draws_speed_up;   /* in an experiment with nets: a plot shows speed_up */
   double p50_ms, p99_ms; /* latencies of windows: the median and the 99th percentile; 0: unknown */
   double rate;           /* in an experiment with nets: a plot shows items / ms * rate; 0: it shows ms */
+  double drawn;          /* y in a plot; 0: as the fields around say; below 0: the row has no point */
   double speed_up;       /* the time of one core, or of another base, over `ms`; 0: unknown */
   double share;          /* if rows are parts of a run: the part's share of its time, for a plot; 0: unknown */
   bool checked;

@@ -256,13 +256,14 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes, const 
   for (size_t i = 0; i < bench->count; i++) {
     const gconv_bench_row *row = &bench->rows[i];
     point *at = &p.points[p.count];
-    if (row->obstacle[0] != '\0')
+    if (row->obstacle[0] != '\0' || row->drawn < 0)
       continue;
     p.count++;
     place_point(kind, row, at);
     if (axes) {
       at->x = row->place;
-      at->y = row->share > 0        ? 100 * row->share
+      at->y = row->drawn > 0        ? row->drawn
+              : row->share > 0      ? 100 * row->share
               : row->draws_speed_up ? row->speed_up
               : row->rate > 0       ? row->rate * row->items / row->ms
                                     : row->ms;

@@ -4,6 +4,7 @@ import csv
 import ctypes
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -142,6 +143,12 @@ class Experiments(CommandTest):
             for row in rows:
                 self.assertLessEqual(row["error"], 1e-4)
                 self.assertTrue(row["samples_per_s"] > 0 and 0 < row["p50_ms"] <= row["p99_ms"], row)
+
+    def test_a_method_is_drawn_against_others(self):
+        self.gconv("bench", "-d", "cuda", "--experiment", "mlp-16", "--sizes", "100,300", "--net", "5-4-3", "--runs", "1", "--plot", "a.svg",
+                   env={"PATH": "/nowhere"}, status=1)
+        lines = re.findall(r" title '([a-z -]+)' noenhanced[,\n]", (self.folder / "a.svg.gp").read_text())
+        self.assertEqual(lines, ["derivatives-kept against one-core", "derivatives-kept against cublas-a-case"])
 
     def test_parts_of_epochs(self):
         rows = self.rows("mlp-5.2", "--sizes", "100", "--net", "5-4-3")

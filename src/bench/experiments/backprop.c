@@ -41,20 +41,22 @@ typedef struct figure {
   const char *methods; /* the methods besides one core, with commas between; NULL: all */
   quantity what;
   axis along;
-  bool draws_speed_up;
+  /* What a plot shows. NULL: times; "": how many times as fast as one core; a method: how many times it is as fast as the
+   * others. */
+  const char *draws;
 } figure;
 
 #define TWO_NETS "64-63-26,120-120-120"
 static const figure figures[] = {
-    {"backprop", "2-511-2,64-63-26,120-120-120,468-468-2", NULL, AN_EPOCH, PARAMETERS, false},
-    {"mlp-5.2", TWO_NETS, "gradient-a-thread", ITS_PARTS, PARAMETERS, false},
-    {"mlp-5.3", TWO_NETS, "one-case-host,four-cases-host,four-cases", ITS_PARTS, PARAMETERS, false},
-    {"mlp-5.5", TWO_NETS, "gradient-a-thread,four-cases-host,trainer", A_RUN, PARAMETERS, false},
-    {"mlp-5.6", TWO_NETS, "gradient-a-thread,four-cases-host,trainer", A_RUN, PARAMETERS, true},
+    {"backprop", "2-511-2,64-63-26,120-120-120,468-468-2", NULL, AN_EPOCH, PARAMETERS, NULL},
+    {"mlp-5.2", TWO_NETS, "gradient-a-thread", ITS_PARTS, PARAMETERS, NULL},
+    {"mlp-5.3", TWO_NETS, "one-case-host,four-cases-host,four-cases", ITS_PARTS, PARAMETERS, NULL},
+    {"mlp-5.5", TWO_NETS, "gradient-a-thread,four-cases-host,trainer", A_RUN, PARAMETERS, NULL},
+    {"mlp-5.6", TWO_NETS, "gradient-a-thread,four-cases-host,trainer", A_RUN, PARAMETERS, ""},
     {"mlp-5.7", "50-50-2,100-100-2,150-150-2,200-200-2,250-250-2,300-300-2,350-350-2,400-400-2,468-468-2",
-     "one-case-host,four-cases-host,trainer", AN_EPOCH, INPUTS, true},
-    {"mlp-16", "105-32-2", "derivatives-kept,cublas-a-case,trainer", AN_EPOCH, CASES, true},
-    {"mlp-17", "105-32-2", "derivatives-kept,cublas-a-case,trainer", AN_EPOCH, CASES, false},
+     "one-case-host,four-cases-host,trainer", AN_EPOCH, INPUTS, ""},
+    {"mlp-16", "105-32-2", "derivatives-kept,cublas-a-case", AN_EPOCH, CASES, "derivatives-kept"},
+    {"mlp-17", "105-32-2", "derivatives-kept,cublas-a-case,trainer", AN_EPOCH, CASES, NULL},
 };
 
 enum { EPOCHS_OF_A_RUN = 1000, PART_RUNS = 9 };
@@ -381,7 +383,7 @@ static gconv_bench_row begin_row(const figure *f, const problem *p, const method
                                        [A_RUN] = "a run of 1000 epochs with all before and after"};
   gconv_bench_row row = {.algorithm = m->name, .items = p->net.cases, .threads = first ? 1 : 0};
   row.place = f->along == PARAMETERS ? (double)p->count : f->along == INPUTS ? p->net.widths[0] : p->net.cases;
-  row.draws_speed_up = f->draws_speed_up;
+  row.draws_speed_up = f->draws != NULL;
   snprintf(row.filter, sizeof row.filter, "%s", p->name);
   if (f->along == CASES) /* all in one panel */
     snprintf(row.group, sizeof row.group, "%s, all cases in each step; %s", p->name, titles[f->what]);
@@ -391,7 +393,20 @@ static gconv_bench_row begin_row(const figure *f, const problem *p, const method
   return row;
 }
 
+/* Gives the rows from `first` on lines that hold a method against the others. */
+static void draw_against(gconv_bench *bench, const char *name, size_t first) {
+  size_t own = first;
+  while (own < bench->count && strcmp(bench->rows[own].algorithm, name) != 0)
+    own++;
+  for (size_t i = first; i < bench->count && own < bench->count; i++) {
+    gconv_bench_row *row = &bench->rows[i];
+    row->drawn = i == own || bench->rows[own].obstacle[0] ? -1 : row->ms / bench->rows[own].ms;
+    snprintf(row->line, sizeof row->line, "%.30s against %.20s", name, row->algorithm);
+  }
+}
+
 static gconv_status measure_net(gconv_bench *bench, const figure *f, problem *p, const method *methods, size_t count) {
+  const size_t first = bench->count;
   GCONV_TRY(fill_problem(p));
   for (size_t i = 0; i < count; i++) {
     gconv_bench_row row = begin_row(f, p, &methods[i], i == 0);
@@ -406,6 +421,8 @@ static gconv_status measure_net(gconv_bench *bench, const figure *f, problem *p,
     if (status != GCONV_OK || !parts)
       gconv_bench_end_row(bench, &row, status);
   }
+  if (f->draws && f->draws[0])
+    draw_against(bench, f->draws, first);
   return GCONV_OK;
 }
 
