@@ -139,9 +139,10 @@ static double find_waste(const gconv_rolling *r, double *whole_ms) {
   return most / once - 1;
 }
 
-/* Returns whether bands take less time than maps through memory. A float between stages is written and read. */
+/* Returns whether bands take less time than maps through memory, in ms of one thread of the reference CPU, as estimates
+ * are. A float between stages is written and read. */
 static bool gains(const gconv_rolling *r, int64_t least) {
-  static const double MOST_WASTE = 0.16, MS_OF_FLOAT = 0.2e-6;
+  static const double MOST_WASTE = 0.16, MS_OF_FLOAT = 1e-6;
   double whole_ms;
   const double waste = find_waste(r, &whole_ms);
   return waste <= MOST_WASTE && (least == 0 || waste * whole_ms <= MS_OF_FLOAT * (double)count_maps(r));

@@ -317,37 +317,36 @@ static void finish_dense(const walk *w, const float *biases, float *out) {
 
 /* ---- Tasks with one panel: sums of a few pixels at a time never leave the L1 cache ---- */
 
-/* Lists what a tile prefetches with each tap of a 1 x 1 filter, GCONV_BLOCK taps being a block of channels, and a tile
- * having fewer pixels: in soon[0], the samples of the same pixels of the next piece, `ahead` floats behind its own; in
- * soon[1], its outputs in two blocks and the numbers that are added to them, `added` floats from the outputs. Processors do
- * not prefetch these pieces of rows by themselves. */
-static void fill_soon(const walk *w, int64_t ahead, int64_t added, int64_t *const soon[2]) {
-  const int64_t taps = w->problem->channels / w->problem->groups, block = gconv_layer_out_plane(w->problem) * GCONV_BLOCK;
-  for (int64_t t = 0; t < taps; t++) {
-    const int64_t b = t / GCONV_BLOCK, i = t % GCONV_BLOCK;
-    soon[0][t] = ahead + b * w->blocks.block + i * w->blocks.step;
-    soon[1][t] = i * GCONV_BLOCK + b % VECTORS * block + (b / VECTORS % 2 == 0 ? added : 0);
-  }
+/* Lists what a tile prefetches with each tap of a 1 x 1 filter, GCONV_BLOCK taps being a block of channels, and a tile having
+ * fewer pixels: the samples of the same pixels of the next piece, `ahead` floats behind its own. Processors do not prefetch
+ * these pieces of rows by themselves. */
+static void fill_soon(const walk *w, int64_t ahead, int64_t *soon) {
+  const int64_t taps = w->problem->channels / w->problem->groups;
+  for (int64_t t = 0; t < taps; t++)
+    soon[t] = ahead + t / GCONV_BLOCK * w->blocks.block + t % GCONV_BLOCK * w->blocks.step;
 }
 
 /* Makes vectors of filters begin .. end - 1 of `count` neighbouring pixels. `weights` and `biases` are those of the group,
  * whose first filter is `first`. `x` has the samples of the first pixel, and `out` is that pixel in block 0 of the image.
- * new_weights: the weights are not in the caches yet. `soon`: what fill_soon() lists; NULL: nothing is prefetched. The last
- * filters prefetch samples of the next pixels, the others the outputs of the filters that follow them. */
+ * new_weights: the weights are not in the caches yet. `soon`: what fill_soon() lists, for the last filters; or NULL. */
 static void make_pixels(const walk *w, gconv_panel *p, const float *weights, const float *biases, int64_t first,
-                        const float *x, int64_t count, int32_t begin, int32_t end, bool new_weights, int64_t *const *soon,
+                        const float *x, int64_t count, int32_t begin, int32_t end, bool new_weights, const int64_t *soon,
                         float *out) {
-  const int64_t lanes = w->set->lanes, depth = gconv_layer_taps(w->problem), plane = gconv_layer_out_plane(w->problem);
+  const int64_t lanes = w->set->lanes, depth = gconv_layer_taps(w->problem);
+  const int64_t block = gconv_layer_out_plane(w->problem) * GCONV_BLOCK;
+  gconv_layer_bounds bounds;
   for (int32_t v = begin; v < end; v += VECTORS) {
     const int V = vectors_of_block(v, end);
-    const bool last = v + V >= end;
     const int64_t k = v * lanes;
     p->weights = weights + k * depth;
     if (new_weights)
       gconv_panel_expect(p, p->weights + V * depth * lanes, V * depth * lanes);
-    p->soon = !soon ? NULL : last ? x : out + (first + k + V * lanes) / GCONV_BLOCK * plane * GCONV_BLOCK;
-    p->soon_offsets = soon ? soon[!last] : NULL;
-    p->soon_step = last ? p->step : GCONV_BLOCK;
+    p->soon = soon && v + V >= end ? x : NULL;
+    p->soon_offsets = soon;
+    const float *added = gconv_layer_added(w->problem, out + (first + k) / GCONV_BLOCK * block, &bounds);
+    for (int64_t b = 0; b < V * lanes && added; b += GCONV_BLOCK) /* gcc leaves out calls of functions that only prefetch */
+      for (int64_t i = 0; i < count; i++)
+        FETCH(added + b / GCONV_BLOCK * block + i * GCONV_BLOCK);
     gconv_product_row(w->set, p, x, count, V, w->sums);
     gconv_product_finish_blocks(w->set, w->problem, w->sums, V, 1, count, biases + k, first + k, out);
   }
@@ -361,28 +360,27 @@ static void make_blocks(const walk *w, const float *weights, const float *biases
   const int32_t channels = problem->channels / problem->groups;
   const int64_t block_floats = gconv_layer_taps(problem) * VECTORS * w->set->lanes;
   const int32_t together = VECTORS * (int32_t)gconv_clamp(WHOLE_PANEL_FLOATS / block_floats, 1, INT16_MAX);
-  const bool fetches = w->blocks.in_place && problem->rows * problem->columns == 1;
   gconv_panel p = {.offsets = w->offsets, .step = w->blocks.step, .channels = 1, .begins = true};
-  int64_t width = w->columns, rows = w->rows;
+  int64_t width = w->columns, rows = w->rows, *soon = NULL;
   p.taps = (int32_t)gconv_layer_taps(problem);
+  p.soon_step = p.step;
   const float *x = stage_channels(w, in, 0, channels, channel);
   if (w->blocks.pitch == width * p.step && width == problem->out_width) { /* rows are neighbours */
     width *= rows;
     rows = 1;
   }
   const int64_t piece = chunk_pixels(problem);
-  gconv_layer_bounds bounds;
-  const float *added = gconv_layer_added(problem, out, &bounds);
-  int64_t *const soon[2] = {w->offsets + channels, w->offsets + 2 * channels};
-  if (fetches)
-    fill_soon(w, piece * p.step, added ? added - out : 0, soon);
+  if (w->blocks.in_place && problem->rows * problem->columns == 1) {
+    soon = w->offsets + channels;
+    fill_soon(w, piece * p.step, soon);
+  }
   for (int32_t v = w->first, end; v < w->end; v = end) {
     end = v + together < w->end ? v + together : w->end;
     for (int64_t row = 0; row < rows; row++)
       for (int64_t i = 0, count; i < width; i += count) {
         const float *from = x + row * w->blocks.pitch + i * p.step;
         count = gconv_clamp(width - i, 0, piece);
-        make_pixels(w, &p, weights, biases, filter, from, count, v, end, row + i == 0, fetches ? soon : NULL,
+        make_pixels(w, &p, weights, biases, filter, from, count, v, end, row + i == 0, soon,
                     out + (row * problem->out_width + i) * GCONV_BLOCK);
       }
   }
@@ -393,7 +391,7 @@ static void make_blocks(const walk *w, const float *weights, const float *biases
 static size_t offset_floats(const gconv_layer_problem *problem, const cut *c) {
   gconv_layer_problem like = *problem;
   like.rows *= is_flat(problem) || problem->in_blocks ? c->channels : 1;
-  like.rows *= has_one_panel(problem) && like.columns == 1 ? 3 : 1; /* with what tiles of 1 x 1 prefetch */
+  like.rows *= has_one_panel(problem) && like.columns == 1 ? 2 : 1; /* with what tiles of 1 x 1 prefetch */
   return gconv_layer_offset_floats(&like);
 }
 

@@ -57,9 +57,8 @@ void gconv_product_finish(const gconv_product *product, const gconv_layer_proble
     gconv_layer_activate(problem, out + f * plane, (size_t)pixels);
 }
 
-/* Whether outputs in blocks are too many for the caches: then they are written past them, without being read first. */
-static bool streams(const gconv_layer_problem *problem) {
-  enum { MOST_KEPT = 8 << 20 }; /* floats: 32 MiB */
+bool gconv_product_streams(const gconv_layer_problem *problem) {
+  enum { MOST_KEPT = 4 << 20 }; /* floats: 16 MiB, half of an L3 cache */
   return gconv_layer_image_floats(problem->filters, gconv_layer_out_plane(problem), true) > MOST_KEPT;
 }
 
@@ -80,7 +79,7 @@ void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer
         bias[i] = biases[f + i];
       float *to = out + k / GCONV_BLOCK * block + k % GCONV_BLOCK;
       const float *added = gconv_layer_added(problem, to, &bounds);
-      bounds.streams = bounds.enough && streams(problem);
+      bounds.streams = bounds.enough && gconv_product_streams(problem);
       if (k < gconv_layer_image_floats(problem->filters, 1, true))
         product->store(sums + f, width, bias, &bounds, columns, to, added);
     }

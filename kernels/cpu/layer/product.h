@@ -23,8 +23,8 @@ typedef struct gconv_panel {
   /* Weights that are needed soon, or NULL. Tiles prefetch them into the L2 cache, a vector for each tap, because processors
    * do not prefetch so far ahead. */
   const float *ahead, *ahead_end;
-  /* Samples or outputs that are needed soon: with tap t, a tile prefetches soon[soon_offsets[t]]. `soon` moves by soon_step
-   * for each pixel. NULL: nothing. */
+  /* Samples that are needed soon: with tap t, a tile prefetches soon[soon_offsets[t]]. `soon` moves by soon_step for each
+   * pixel. NULL: nothing. */
   const float *soon;
   const int64_t *soon_offsets;
   int64_t soon_step;
@@ -71,9 +71,10 @@ void gconv_layer_finish_block(const gconv_layer_problem *problem, const float *b
                               float *values);
 
 /* Does what gconv_product_finish() does for outputs in blocks of channels: `rows` rows of `columns` pixels, of filters first
- * .. first + V * lanes - 1. Sums have no gaps. `out` is where block 0 has the first pixel.
- * Outputs that are too many for the caches go past them: gconv_product_end_blocks() ends a task. */
+ * .. first + V * lanes - 1. Sums have no gaps. `out` is where block 0 has the first pixel. */
 void gconv_product_finish_blocks(const gconv_product *product, const gconv_layer_problem *problem, const float *sums, int V,
                                  int64_t rows, int64_t columns, const float *biases, int64_t first, float *out);
-/* Lets other threads see these outputs before they see that the task has ended. */
+/* Whether these outputs are too many for the caches: then they are written past them, without being read first, and
+ * gconv_product_end_blocks() lets other threads see them before they see that the task has ended. */
+bool gconv_product_streams(const gconv_layer_problem *problem);
 void gconv_product_end_blocks(void);
