@@ -317,9 +317,9 @@ static void finish_dense(const walk *w, const float *biases, float *out) {
 
 /* ---- Tasks with one panel: sums of a few pixels at a time never leave the L1 cache ---- */
 
-/* Lists what a tile prefetches with each tap of a 1 x 1 filter, GCONV_BLOCK taps being a block of channels, and a tile having
- * fewer pixels: the samples of the same pixels of the next piece, `ahead` floats behind its own. Processors do not prefetch
- * these pieces of rows by themselves. */
+/* Lists what a tile prefetches with each tap of a 1 x 1 filter, GCONV_BLOCK taps being a block of channels, and a tile
+ * having fewer pixels: the samples of the same pixels of the next piece, `ahead` floats behind its own. Processors do not
+ * prefetch these pieces of rows by themselves. */
 static void fill_soon(const walk *w, int64_t ahead, int64_t *soon) {
   const int64_t taps = w->problem->channels / w->problem->groups;
   for (int64_t t = 0; t < taps; t++)
