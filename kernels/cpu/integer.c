@@ -25,6 +25,9 @@
  *
  * The two steps need no other bounds: the final sum is right modulo 2^16, whatever wraps around in between.
  *
+ * If the column is 1 c 1, as in Sobel and binomials of 3 x 3, the sums along a row stay in registers: the next rows of
+ * results need them, too. So SHARED rows of results are made at a time, from SHARED + 2 input rows.
+ *
  * Three kinds of results stay integers. First, results of u8 and i16 that need no more than a division by a power of two,
  * |y| and rounding. Second, results of the range "wrap" that need no more than a division by an integer. Third, means: sums
  * n of taps that are not negative, whose levels are n times a factor below 1, rounded. That product is computed in integers
@@ -44,6 +47,7 @@ enum {
   SLACK = 128, /* bytes that vectors read beyond the end of a row */
   PIECE = 512, /* samples whose sums are kept at a time, about */
   PIECES = 8,  /* without floats, about PIECES * PIECE bytes of results are computed at a time */
+  SHARED = 4,  /* the most rows of results that are made at a time */
 };
 
 /* ---- Preparation: the taps of a filter in units ---- */
@@ -52,7 +56,9 @@ typedef struct integer_filter {
   float unit;
   int32_t low, most; /* how far sums can fall below 0, and the largest sum */
   int32_t count;     /* units of taps, or, in two steps, of the row's taps */
-  int32_t down;      /* in two steps: taps of the column that are not 0; 0: one step */
+  int32_t down;      /* in two steps, or if rows share sums: taps of the column that are not 0; else 0 */
+  bool shares;       /* the column is 1 `middle` 1, and rows share sums */
+  int16_t middle;
   integer_quotient quotient;
   uint16_t fill[1]; /* padding */
 } integer_filter;   /* its units follow in memory, then its column: each tap is `even` of a unit */
@@ -81,6 +87,12 @@ static double cost_of_two(const gconv_problem *problem) {
 /* Returns whether a filter is a column times a row, of rank 1, and two steps cost less. */
 static bool goes_in_two(const gconv_problem *problem) {
   return problem->filters == 1 && problem->structure.rank == 1 && cost_of_two(problem) < cost_of_one(problem);
+}
+
+/* Returns whether rows of results can share sums along rows, if the column is 1 c 1. */
+static bool may_share(const gconv_problem *problem) {
+  return problem->filters == 1 && problem->structure.rank == 1 && problem->rows == 3 && problem->dilation_y == 1 &&
+         !goes_in_two(problem);
 }
 
 static size_t filter_bytes(const gconv_problem *problem) {
@@ -166,6 +178,14 @@ static void prepare_steps(const gconv_problem *problem, const float *taps, float
           (integer_unit){.row = r, .taps.even = (int16_t)(integer_of(taps[pivot], unit) / tap_at(&row, pivot))};
 }
 
+/* Finds out whether rows of a filter that may share sums do, and sets `shares` and `middle`. */
+static bool is_shared(integer_filter *filter, const integer_unit *units) {
+  const integer_unit *column = units + filter->count;
+  filter->shares = filter->down == 3 && column[0].taps.even == 1 && column[2].taps.even == 1;
+  filter->middle = filter->shares ? column[1].taps.even : 0;
+  return filter->shares;
+}
+
 static size_t prepared_floats(const gconv_problem *problem) {
   return (size_t)problem->filters * filter_bytes(problem) / sizeof(float);
 }
@@ -176,9 +196,12 @@ static gconv_status prepare(const gconv_problem *problem, const float *weights, 
     void *units = (integer_filter *)filter + 1;
     const float *taps = weights + (size_t)k * (size_t)problem->rows * (size_t)problem->columns;
     const float unit = begin_filter(problem, weights, k, filter);
-    if (goes_in_two(problem))
+    if (goes_in_two(problem) || may_share(problem))
       prepare_steps(problem, taps, unit, filter, units);
-    for (int32_t r = 0; r < problem->rows && !goes_in_two(problem); r++)
+    if (goes_in_two(problem) || is_shared(filter, units))
+      continue;
+    ((integer_filter *)filter)->count = ((integer_filter *)filter)->down = 0;
+    for (int32_t r = 0; r < problem->rows; r++)
       add_units(filter, units, &(integer_row){taps + r * problem->columns, unit, 1, problem->columns}, step_of(problem), r);
   }
   return GCONV_OK;
@@ -201,7 +224,13 @@ typedef struct integer_sum {
    * the low bits of the sum. */
   bool wrap;
   uint16_t factor, half; /* without `wrap`: of an integer_quotient, or 0 */
+  bool shared;           /* rows share sums: where the rows lie from the sources on, and the tap of the middle one */
+  int16_t middle;
+  size_t distance[SHARED + 2];
 } integer_sum;
+
+/* What becomes of sums: levels of u8; of 16 bits (int16, or u16 of the range "wrap"); floats; a row of the ring. */
+typedef enum integer_kind { AS_LEVELS, AS_WORDS, AS_FLOATS, AS_ROW } integer_kind;
 
 /* Calls a function of the template. It gets usual counts of units or rows as constants, so that compilers unroll its loop.
  */
@@ -244,13 +273,16 @@ static inline integer_sum copy_of(const integer_sum *sum, const size_t count, in
  * has sums along input rows, and `line` is one input row. For each filter follow its sums of a piece, and an integer_sum
  * with its sources and taps. The columns of a span come last. */
 typedef struct places {
-  size_t row, ring_rows, piece, stride, units; /* bytes of a row; rows; pixels and floats of a piece; units of a filter */
+  size_t row, ring_rows, shared, piece, stride, units; /* bytes of a row; rows of the ring, and of results that
+                                                           share sums; pixels and floats of a piece; units */
   size_t line, sums, filters, sources, taps, columns, end;
 } places;
 
 static places places_of(const gconv_problem *problem) {
   size_t filters = (size_t)problem->filters, unit = 128;
-  places at = {.ring_rows = (size_t)(problem->rows - 1) * (size_t)problem->dilation_y + 1,
+  const size_t shared = may_share(problem) ? SHARED : 1;
+  places at = {.ring_rows = (size_t)(problem->rows - 1) * (size_t)problem->dilation_y + shared,
+               .shared = shared,
                .piece = PIECE / (size_t)problem->channels / unit * unit,
                .stride = PIECE,
                .units = (filter_bytes(problem) - sizeof(integer_filter)) / sizeof(integer_unit)};
@@ -260,7 +292,7 @@ static places places_of(const gconv_problem *problem) {
   at.row = goes_in_two(problem) ? gconv_round_up(samples * sizeof(uint16_t) + SLACK * sizeof(uint16_t), 64) | 64 : line;
   at.line = at.ring_rows * at.row;
   at.sums = at.line + (goes_in_two(problem) ? line : 0);
-  at.filters = at.sums + filters * at.stride * sizeof(float);
+  at.filters = at.sums + filters * shared * at.stride * sizeof(float);
   at.sources = at.filters + gconv_round_up(filters * sizeof(integer_sum), GCONV_ALIGNMENT);
   at.taps = at.sources + filters * at.units * sizeof(uint8_t *);
   at.columns = gconv_round_up(at.taps + filters * at.units * sizeof(integer_taps), GCONV_ALIGNMENT);
@@ -277,6 +309,7 @@ typedef struct walk {
   bool levels;       /* no filter needs floats */
   bool two;          /* in two steps; filters[0] is the step down the columns */
   integer_sum along; /* the step along rows */
+  int32_t count;     /* rows of results that are made at a time */
 } walk;
 
 /* Returns the shift by which sums of filter k become levels of u8 or i16. Returns -1 if a shift is not enough, or if the
@@ -300,6 +333,8 @@ static void begin_filters(walk *w, uint8_t *memory) {
                          .count = (size_t)filter->count,
                          .low = (uint16_t)filter->low,
                          .unit = filter->unit,
+                         .shared = filter->shares,
+                         .middle = filter->middle,
                          .shift = shift_of_filter(w->execution, k, filter),
                          .absolute = problem->epilogue.absolute};
     if (problem->epilogue.wrap) {
@@ -337,29 +372,20 @@ static void begin_steps(walk *w) {
     down->taps[i] = units[filter->count + i].taps;
 }
 
-/* Points the sources of all filters to the rows under an output row. The first of them is in slot `begin` of the ring. */
+/* Points the sources of all filters to the rows under an output row, of which the first is in slot `begin` of the ring. If
+ * rows share sums, finds how far the slots are from the beginning of the ring, to which the sources then point. */
 static void find_sources(walk *w, size_t begin) {
   const gconv_problem *problem = w->execution->problem;
   for (int32_t k = 0; k < problem->filters; k++) {
     const integer_filter *filter = filter_at(w->execution, k);
     const integer_unit *units = units_in(filter) + (w->two ? filter->count : 0);
     for (size_t i = 0; i < w->filters[k].count; i++) {
-      size_t slot = begin + (size_t)units[i].row * (size_t)problem->dilation_y;
+      size_t slot = filter->shares ? 0 : begin + (size_t)units[i].row * (size_t)problem->dilation_y;
       slot = slot < w->at.ring_rows ? slot : slot - w->at.ring_rows;
       w->filters[k].sources[i] = w->ring + slot * w->at.row + (size_t)units[i].column * step_of(problem);
     }
-  }
-}
-
-/* Points the sources to the rows under the next output row. */
-static void advance_sources(walk *w) {
-  const size_t ring = w->at.ring_rows * w->at.row;
-  for (int32_t k = 0; k < w->execution->problem->filters; k++) {
-    integer_sum *sum = &w->filters[k];
-    for (size_t i = 0; i < sum->count; i++) {
-      const uint8_t *next = sum->sources[i] + w->at.row;
-      sum->sources[i] = next < w->ring + ring ? next : next - ring;
-    }
+    for (size_t r = 0; filter->shares && r < w->at.ring_rows; r++)
+      w->filters[k].distance[r] = (begin + r) % w->at.ring_rows * w->at.row;
   }
 }
 
@@ -369,40 +395,40 @@ static void load_row(walk *w, int64_t y, const gconv_span *span, size_t slot) {
   uint8_t *to = w->ring + slot * w->at.row;
   gconv_load_bytes(w->execution, y, span, w->two ? w->ring + w->at.line : to);
   if (w->two)
-    GCONV_CALL_ISA(sum_along, (&w->along, (size_t)problem->out_width * (size_t)problem->channels, to));
+    GCONV_CALL_ISA(make, (&w->along, AS_ROW, 0, (size_t)problem->out_width * (size_t)problem->channels, (void *[]){to}));
 }
 
-/* Makes a piece of output row p: `count` samples from sample `first` on. */
+/* Makes a piece of w->count output rows from row p on: `count` samples from sample `first` on. */
 static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
   const gconv_execution *execution = w->execution;
   const gconv_problem *problem = execution->problem;
+  const integer_kind kind = !w->levels ? AS_FLOATS : problem->out_type == GCONV_U8 ? AS_LEVELS : AS_WORDS;
+  void *rows[SHARED] = {w->sums, w->sums, w->sums, w->sums}; /* for rows that nobody wants */
   for (int32_t k = 0; k < problem->filters; k++) {
-    const integer_sum *sum = &w->filters[k];
-    if (!w->levels) {
-      GCONV_CALL_ISA(make_sums, (sum, first, count, w->sums + (size_t)k * w->at.stride));
-      continue;
-    }
-    if (problem->out_type != GCONV_U8)
-      GCONV_CALL_ISA(make_words, (sum, first, count, (uint16_t *)(void *)gconv_output_row(execution, k, p) + first));
-    else
-      GCONV_CALL_ISA(make_levels, (sum, first, count, gconv_output_row(execution, k, p) + first));
-    if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
-      gconv_store_alpha(execution, k, p, first, count);
+    for (int32_t r = 0; r < w->count; r++)
+      rows[r] = w->levels ? (void *)(gconv_output_row(execution, k, p + r) + first * gconv_type_bytes(problem->out_type))
+                          : w->sums + (size_t)(k + r) * w->at.stride;
+    GCONV_CALL_ISA(make, (&w->filters[k], kind, first, count, rows));
+    for (int32_t r = 0; w->levels && problem->keep_alpha && r < w->count; r++)
+      if (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE)
+        gconv_store_alpha(execution, k, p + r, first, count);
   }
-  if (!w->levels)
-    gconv_store_samples(execution, p, first, count, w->sums, w->at.stride);
+  for (int32_t r = 0; !w->levels && r < w->count; r++)
+    gconv_store_samples(execution, p + r, first, count, w->sums + (size_t)r * w->at.stride, w->at.stride);
 }
 
-static void make_row(walk *w, int32_t p) {
+static void make_rows(walk *w, int32_t p) {
   const gconv_problem *problem = w->execution->problem;
-  const size_t pieces = w->levels ? PIECES / gconv_type_bytes(problem->out_type) : 1;
+  const size_t pieces = w->levels ? PIECES / gconv_type_bytes(problem->out_type) / w->at.shared : 1;
   const int64_t width = problem->out_width, piece = (int64_t)(w->at.piece * pieces);
   const size_t channels = (size_t)problem->channels;
   for (int64_t first = 0; first < width; first += piece) {
     const int64_t count = width - first < piece ? width - first : piece;
-    gconv_expect_store(w->execution, p, first, count);
-    gconv_expect_load(w->execution, (int64_t)p - problem->pad_top + (int64_t)w->at.ring_rows,
-                      first - problem->pad_left + problem->anchor_x, count);
+    for (int32_t r = 0; r < w->count; r++) {
+      gconv_expect_store(w->execution, p + r, first, count);
+      gconv_expect_load(w->execution, (int64_t)p + r - problem->pad_top + (int64_t)w->at.ring_rows,
+                        first - problem->pad_left + problem->anchor_x, count);
+    }
     make_piece(w, p, (size_t)first * channels, (size_t)count * channels);
   }
 }
@@ -421,16 +447,15 @@ static gconv_status execute(const gconv_execution *execution) {
   uint8_t *past = memory + (w.two ? w.at.line : 0) + (size_t)gconv_reach(problem) * (size_t)problem->channels;
   for (size_t row = 0; row < (w.two ? 1 : w.at.ring_rows); row++)
     past[row * w.at.row] = 0; /* the last byte's neighbour has a tap of 0: any value would do, but memcheck wants one */
-  int64_t loaded = execution->first_row; /* rows before this one have been in the ring; this row goes into `slot` */
-  size_t slot = 0;
-  find_sources(&w, slot);
-  for (int32_t p = execution->first_row; p < execution->end_row; p++) {
-    for (; loaded < p + (int64_t)w.at.ring_rows; loaded++) {
-      load_row(&w, loaded - problem->pad_top, &span, slot);
-      slot = slot + 1 < w.at.ring_rows ? slot + 1 : 0;
-    }
-    make_row(&w, p);
-    advance_sources(&w);
+  const int64_t begin = execution->first_row, ring = (int64_t)w.at.ring_rows;
+  const bool shares = filter_at(execution, 0)->shares;
+  int64_t loaded = begin; /* rows before this one have been in the ring */
+  for (int32_t p = execution->first_row; p < execution->end_row; p += w.count) {
+    w.count = !shares ? 1 : execution->end_row - p < SHARED ? execution->end_row - p : SHARED;
+    for (; loaded < p + ring - (int64_t)w.at.shared + w.count; loaded++)
+      load_row(&w, loaded - problem->pad_top, &span, (size_t)((loaded - begin) % ring));
+    find_sources(&w, (size_t)((p - begin) % ring));
+    make_rows(&w, p);
   }
   return GCONV_OK;
 }

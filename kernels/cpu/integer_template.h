@@ -30,16 +30,18 @@
 #define XOR_BYTES(a, b) _mm256_xor_si256(a, b)
 #endif
 
-enum { NAME(BYTES_OF) = 4 * LANES, NAME(WIDTH) = 2 * NAME(BYTES_OF) };
+/* With AVX2, registers suffice for one vector of bytes at a time. */
+enum { NAME(BYTES_OF) = 4 * LANES, NAME(VECTORS_OF) = LANES / 8, NAME(WIDTH) = NAME(VECTORS_OF) * NAME(BYTES_OF) };
 
 /* The sums at even places are words[2 * v], those at odd places words[2 * v + 1]. */
-typedef BYTES NAME(words)[4];
+typedef BYTES NAME(words)[2 * NAME(VECTORS_OF)];
 
-GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, size_t x, BYTES *words) {
-  UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->begin);
+/* Sets words to `begin` and the products of the units. */
+GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, uint16_t begin, size_t x, BYTES *words) {
+  UNROLL for (int i = 0; i < 2 * NAME(VECTORS_OF); i++) words[i] = OF(set1_epi16)((short)begin);
   UNROLL_BY_COUNT for (size_t t = 0; t < count; t++) {
     const BYTES even = OF(set1_epi16)(s->taps[t].even), odd = OF(set1_epi16)(s->taps[t].odd);
-    UNROLL for (int v = 0; v < 2; v++) {
+    UNROLL for (int v = 0; v < NAME(VECTORS_OF); v++) {
       BYTES bytes = LOAD_BYTES(s->sources[t] + x + v * NAME(BYTES_OF));
       KEEP(bytes); /* else compilers would load them for each of the two sums */
       words[2 * v] = OF(add_epi16)(words[2 * v], OF(maddubs_epi16)(bytes, even));
@@ -52,19 +54,27 @@ GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, siz
 
 /* Does what NAME(add) does, for rows of sums that NAME(keep_words) wrote. */
 GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, const size_t count, size_t x, BYTES *words) {
-  UNROLL for (int i = 0; i < 4; i++) words[i] = OF(set1_epi16)((short)s->begin);
+  UNROLL for (int i = 0; i < 2 * NAME(VECTORS_OF); i++) words[i] = OF(set1_epi16)((short)s->begin);
   UNROLL_BY_COUNT for (size_t t = 0; t < count; t++) {
     const BYTES tap = OF(set1_epi16)(s->taps[t].even);
     const uint8_t *from = s->sources[t] + x * sizeof(uint16_t);
-    UNROLL for (int i = 0; i < 4; i++) {
+    UNROLL for (int i = 0; i < 2 * NAME(VECTORS_OF); i++) {
       words[i] = OF(add_epi16)(words[i], OF(mullo_epi16)(LOAD_BYTES(from + i * NAME(BYTES_OF)), tap));
       KEEP(words[i]);
     }
   }
 }
 
+/* Sets words to the sums of three rows, of which the middle one counts `middle` times. */
+GCONV_INLINE TARGET void NAME(add_around)(const integer_sum *s, const BYTES *above, const BYTES *at, const BYTES *below,
+                                          BYTES *words) {
+  const BYTES begin = OF(set1_epi16)((short)s->begin), middle = OF(set1_epi16)((short)s->middle);
+  UNROLL for (int i = 0; i < 2 * NAME(VECTORS_OF); i++) words[i] =
+      OF(add_epi16)(OF(add_epi16)(above[i], below[i]), OF(add_epi16)(begin, OF(mullo_epi16)(at[i], middle)));
+}
+
 GCONV_INLINE TARGET void NAME(keep_words)(const BYTES *words, uint8_t *to) {
-  UNROLL for (int i = 0; i < 4; i++) STORE_BYTES(to + i * NAME(BYTES_OF), words[i]);
+  UNROLL for (int i = 0; i < 2 * NAME(VECTORS_OF); i++) STORE_BYTES(to + i * NAME(BYTES_OF), words[i]);
 }
 
 /* Makes 16 bits of the range "wrap" from sums that are `low` too large. */
@@ -118,18 +128,19 @@ GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
 
 GCONV_INLINE TARGET void NAME(put_levels)(const integer_sum *s, const BYTES *words, uint8_t *to) {
   const BYTES order = EACH_QUARTER(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
-  UNROLL for (int v = 0; v < 2; v++) {
+  UNROLL for (int v = 0; v < NAME(VECTORS_OF); v++) {
     const BYTES levels = OF(packus_epi16)(NAME(level)(s, words[2 * v]), NAME(level)(s, words[2 * v + 1]));
     STORE_BYTES(to + v * NAME(BYTES_OF), OF(shuffle_epi8)(levels, order));
   }
 }
 
 GCONV_INLINE TARGET void NAME(finish_words)(const integer_sum *s, BYTES *words) {
-  UNROLL for (int i = 0; i < 4; i++) words[i] = s->wrap ? NAME(wrapped)(s, words[i]) : NAME(int16)(s, words[i]);
+  UNROLL for (int i = 0; i < 2 * NAME(VECTORS_OF); i++) words[i] =
+      s->wrap ? NAME(wrapped)(s, words[i]) : NAME(int16)(s, words[i]);
 }
 
 GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
-  UNROLL for (int v = 0; v < 2; v++) {
+  UNROLL for (int v = 0; v < NAME(VECTORS_OF); v++) {
     const BYTES low = OF(unpacklo_epi16)(words[2 * v], words[2 * v + 1]);
     const BYTES high = OF(unpackhi_epi16)(words[2 * v], words[2 * v + 1]);
     STORE_BYTES(to + v * NAME(BYTES_OF), FIRST_WORDS(low, high));
@@ -154,9 +165,9 @@ GCONV_INLINE TARGET void NAME(put_words)(const BYTES *words, uint16_t *to) {
 enum { NAME(WIDTH) = 64 };
 typedef uint16_t NAME(words)[NAME(WIDTH)];
 
-GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, size_t x, uint16_t *words) {
+GCONV_INLINE TARGET void NAME(add)(const integer_sum *s, const size_t count, uint16_t begin, size_t x, uint16_t *words) {
   for (int i = 0; i < NAME(WIDTH); i++)
-    words[i] = s->begin;
+    words[i] = begin;
   for (size_t t = 0; t < count; t += 2) { /* two units at a time: the words are loaded and stored less often */
     const int16_t a = s->taps[t].even, b = t + 1 < count ? s->taps[t + 1].even : 0;
     const uint16_t a0 = (uint16_t)(int8_t)(a & 255), a1 = (uint16_t)(a >> 8), b0 = (uint16_t)(int8_t)(b & 255),
@@ -179,6 +190,12 @@ GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, const size_t count
     for (int i = 0; i < NAME(WIDTH); i++)
       words[i] = (uint16_t)(words[i] + (uint32_t)tap * from[i]);
   }
+}
+
+GCONV_INLINE TARGET void NAME(add_around)(const integer_sum *s, const uint16_t *above, const uint16_t *at,
+                                          const uint16_t *below, uint16_t *words) {
+  for (int i = 0; i < NAME(WIDTH); i++)
+    words[i] = (uint16_t)(s->begin + above[i] + below[i] + (uint32_t)s->middle * at[i]);
 }
 
 GCONV_INLINE TARGET void NAME(keep_words)(const uint16_t *words, uint8_t *to) {
@@ -234,91 +251,100 @@ GCONV_INLINE TARGET void NAME(put_words)(const uint16_t *words, uint16_t *to) {
 
 #endif
 
-/* `down` and `count` are s->down and s->count, as constants where that is possible (BY_COUNT). */
-GCONV_INLINE TARGET void NAME(fill)(const integer_sum *s, const bool down, const size_t count, size_t x, NAME(words) words) {
-  if (down)
-    NAME(add_down)(s, count, x, words);
-  else
-    NAME(add)(s, count, x, words);
-}
-
-GCONV_INLINE TARGET void NAME(sum_along_of)(const integer_sum *sum, const bool down, const size_t count, size_t samples,
-                                            uint8_t *to) {
-  integer_few few;
-  const integer_sum copy = copy_of(sum, count, &few), *s = &copy;
-  NAME(words) words;
-  for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
-    NAME(fill)(s, down, count, x, words);
-    NAME(keep_words)(words, to + x * sizeof(uint16_t));
+/* Stores words x .. as what `kind` says, of a row that has `samples`. */
+GCONV_INLINE TARGET void NAME(store)(const integer_sum *s, const integer_kind kind, NAME(words) words, size_t x,
+                                     size_t samples, void *row) {
+  const size_t count = samples - x < NAME(WIDTH) ? samples - x : NAME(WIDTH);
+  const bool whole = count == NAME(WIDTH);
+  if (kind == AS_LEVELS) {
+    uint8_t rest[NAME(WIDTH)], *to = (uint8_t *)row + x;
+    NAME(put_levels)(s, words, whole ? to : rest);
+    if (!whole)
+      memcpy(to, rest, count);
+    return;
   }
-}
-
-/* Makes the sums along a row, and writes them as words of 16 bits. */
-static TARGET void NAME(sum_along)(const integer_sum *sum, size_t samples, uint8_t *to) {
-  BY_COUNT(NAME(sum_along_of), sum, samples, to);
-}
-
-GCONV_INLINE TARGET void NAME(make_levels_of)(const integer_sum *sum, const bool down, const size_t count, size_t first,
-                                              size_t samples, uint8_t *to) {
-  integer_few few;
-  const integer_sum copy = copy_of(sum, count, &few), *s = &copy;
-  NAME(words) words;
-  size_t x = 0;
-  for (; x + NAME(WIDTH) <= samples; x += NAME(WIDTH)) {
-    NAME(fill)(s, down, count, first + x, words);
-    NAME(put_levels)(s, words, to + x);
-  }
-  if (x < samples) {
-    uint8_t rest[NAME(WIDTH)];
-    NAME(fill)(s, down, count, first + x, words);
-    NAME(put_levels)(s, words, rest);
-    memcpy(to + x, rest, samples - x);
-  }
-}
-
-static TARGET void NAME(make_levels)(const integer_sum *sum, size_t first, size_t samples, uint8_t *to) {
-  BY_COUNT(NAME(make_levels_of), sum, first, samples, to);
-}
-
-/* Makes levels of 16 bits: int16, or u16 of the range "wrap". */
-GCONV_INLINE TARGET void NAME(make_words_of)(const integer_sum *sum, const bool down, const size_t count, size_t first,
-                                             size_t samples, uint16_t *to) {
-  integer_few few;
-  const integer_sum copy = copy_of(sum, count, &few), *s = &copy;
-  NAME(words) words;
-  for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
-    uint16_t all[NAME(WIDTH)];
-    bool whole = x + NAME(WIDTH) <= samples;
-    NAME(fill)(s, down, count, first + x, words);
+  uint16_t all[NAME(WIDTH)], *to = (uint16_t *)row + x;
+  if (kind == AS_WORDS)
     NAME(finish_words)(s, words);
-    NAME(put_words)(words, whole ? to + x : all);
-    if (!whole)
-      memcpy(to + x, all, (samples - x) * sizeof *to);
-  }
+  NAME(put_words)(words, whole && kind == AS_WORDS ? to : all);
+  if (kind == AS_FLOATS)
+    for (size_t i = 0; i < count; i++)
+      ((float *)row)[x + i] = (float)((int32_t)all[i] - (int32_t)s->begin) * s->unit;
+  else if (!whole)
+    memcpy(to, all, count * sizeof *to);
 }
 
-static TARGET void NAME(make_words)(const integer_sum *sum, size_t first, size_t samples, uint16_t *to) {
-  BY_COUNT(NAME(make_words_of), sum, first, samples, to);
-}
-
-GCONV_INLINE TARGET void NAME(make_sums_of)(const integer_sum *sum, const bool down, const size_t count, size_t first,
-                                            size_t samples, float *sums) {
+/* Makes `samples` results from sample `first` on. `down` and `count` are s->down and s->count, as constants where that is
+ * possible (BY_COUNT). */
+GCONV_INLINE TARGET void NAME(make_of)(const integer_sum *sum, const bool down, const size_t count, const integer_kind kind,
+                                       size_t first, size_t samples, void *const *rows) {
   integer_few few;
   const integer_sum copy = copy_of(sum, count, &few), *s = &copy;
   NAME(words) words;
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
-    const bool whole = x + NAME(WIDTH) <= samples;
-    uint16_t all[NAME(WIDTH)];
-    float rest[NAME(WIDTH)], *to = whole ? sums + x : rest;
-    NAME(fill)(s, down, count, first + x, words);
-    NAME(put_words)(words, all);
-    for (int i = 0; i < NAME(WIDTH); i++)
-      to[i] = (float)((int32_t)all[i] - (int32_t)s->begin) * s->unit;
-    if (!whole)
-      memcpy(sums + x, to, (samples - x) * sizeof *sums);
+    if (down)
+      NAME(add_down)(s, count, first + x, words);
+    else
+      NAME(add)(s, count, s->begin, first + x, words);
+    if (kind == AS_ROW)
+      NAME(keep_words)(words, (uint8_t *)rows[0] + x * sizeof(uint16_t));
+    else
+      NAME(store)(s, kind, words, x, samples, rows[0]);
   }
 }
 
-static TARGET void NAME(make_sums)(const integer_sum *sum, size_t first, size_t samples, float *sums) {
-  BY_COUNT(NAME(make_sums_of), sum, first, samples, sums);
+/* Makes SHARED rows of results, which share sums along rows. `shifts` is -1, or says that sums become levels by rounding and
+ * whether a shift comes first. */
+GCONV_INLINE TARGET void NAME(make_shared_of)(const integer_sum *sum, const size_t count, const integer_kind kind,
+                                              const int shifts, size_t first, size_t samples, void *const *rows) {
+  integer_few few;
+  integer_sum copy = copy_of(sum, count, &few), *s = &copy;
+  if (shifts >= 0) { /* so that the compiler leaves out what else may be */
+    copy.wrap = copy.absolute = false;
+    copy.factor = 0;
+    copy.shift = shifts == 0 ? 0 : copy.shift > 0 ? copy.shift : 1;
+  }
+  for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
+    NAME(words) along[SHARED + 2], words;
+    UNROLL for (int r = 0; r < SHARED + 2; r++) {
+      NAME(add)(s, count, 0, first + x + s->distance[r], along[r]);
+      if (r < 2)
+        continue;
+      NAME(add_around)(s, along[r - 2], along[r - 1], along[r], words);
+      NAME(store)(s, kind, words, x, samples, rows[r - 2]);
+    }
+  }
+}
+
+static TARGET void NAME(make_shared)(const integer_sum *sum, integer_kind kind, size_t first, size_t samples,
+                                     void *const *rows) {
+#define SHARED_BY_COUNT(kind, shifts)                                                                                       \
+  (sum->count == 1   ? NAME(make_shared_of)(sum, 1, kind, shifts, first, samples, rows)                                     \
+   : sum->count == 2 ? NAME(make_shared_of)(sum, 2, kind, shifts, first, samples, rows)                                     \
+                     : NAME(make_shared_of)(sum, 3, kind, shifts, first, samples, rows))
+  const bool plain = !sum->wrap && !sum->absolute && sum->factor == 0;
+  if (kind == AS_WORDS)
+    SHARED_BY_COUNT(AS_WORDS, -1);
+  else if (kind == AS_FLOATS)
+    SHARED_BY_COUNT(AS_FLOATS, -1);
+  else if (plain && sum->shift == 0)
+    SHARED_BY_COUNT(AS_LEVELS, 0);
+  else if (plain)
+    SHARED_BY_COUNT(AS_LEVELS, 1);
+  else
+    SHARED_BY_COUNT(AS_LEVELS, -1);
+#undef SHARED_BY_COUNT
+}
+
+static TARGET void NAME(make)(const integer_sum *sum, integer_kind kind, size_t first, size_t samples, void *const *rows) {
+  if (sum->shared)
+    NAME(make_shared)(sum, kind, first, samples, rows);
+  else if (kind == AS_LEVELS)
+    BY_COUNT(NAME(make_of), sum, AS_LEVELS, first, samples, rows);
+  else if (kind == AS_WORDS)
+    BY_COUNT(NAME(make_of), sum, AS_WORDS, first, samples, rows);
+  else if (kind == AS_FLOATS)
+    BY_COUNT(NAME(make_of), sum, AS_FLOATS, first, samples, rows);
+  else
+    BY_COUNT(NAME(make_of), sum, AS_ROW, first, samples, rows);
 }
