@@ -36,6 +36,23 @@ class BadArrays(unittest.TestCase):
             self.refuse("dimensions", np.zeros(shape, np.uint8))
             self.refuse("dimensions", np.zeros(shape, np.float64))
 
+    def test_wrong_kinds_of_values_are_named(self):
+        """What is no number, no pair, no dict and so on is refused by its argument's name; nothing runs for ever."""
+        photo = np.zeros((20, 24, 3), np.uint8)
+        rows, labels = np.arange(20.0).reshape(10, 2), np.arange(10) % 2
+        import gconv.cv as cv
+        import gconv.ndimage as ndimage
+        for wrong in (-1, "nothing", object(), (1, 2, 3), 1j):
+            for name, call in (("metadata", lambda: gconv.encode(photo, "png", metadata=wrong)), ("weights", lambda: gconv.SVM.train(rows, labels, weights=wrong)),
+                               ("weights", lambda: gconv.train("dense 2 softmax", rows, labels, weights=wrong)), ("ksize", lambda: cv.GaussianBlur(photo, wrong, 1)),
+                               ("ksize", lambda: cv.blur(photo, wrong)), ("anchor", lambda: cv.blur(photo, (3, 3), anchor=wrong)),
+                               ("kernel", lambda: gconv.volume(photo, wrong if wrong != "nothing" else [])),
+                               ("scale", lambda: cv.Sobel(photo, cv.CV_32F, 1, 0, scale=wrong if wrong != -1 else None))):
+                with self.subTest(name, wrong=wrong), self.assertRaisesRegex((gconv.ArgumentError, TypeError), name):
+                    call()
+        with self.assertRaises((ValueError, MemoryError, OverflowError, gconv.UnsupportedError)):
+            ndimage.gaussian_filter(photo[..., 0].astype(np.float32), 1, order=10 ** 30)
+
     def test_types(self):
         for dtype in (object, complex, "U3", "S4", "M8[s]", [("a", "u1"), ("b", "f4")]):
             self.refuse("type", np.zeros((5, 5), dtype))

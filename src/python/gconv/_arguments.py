@@ -43,6 +43,14 @@ def real(name, value):
         raise ArgumentError(f"{name}={value!r}: give a number") from None
 
 
+def table(name, value):
+    """Returns a dict; {} for None."""
+    try:
+        return {} if value is None else dict(value.items())
+    except (AttributeError, TypeError):
+        raise ArgumentError(f"{name}={value!r}: give a dict") from None
+
+
 def _several(value):
     """Returns a sequence as a tuple, or None for anything else."""
     try:

@@ -11,7 +11,7 @@ from typing import IO, Any, Literal, overload
 import numpy as np
 
 from . import _core
-from ._arguments import choose, real, whole
+from ._arguments import choose, real, table, whole
 from ._arrays import host
 from ._errors import ArgumentError
 from ._types import Numbers, Path
@@ -93,13 +93,14 @@ def header(path: Path | IO[bytes]) -> dict[str, Any]:
 def _write_options(quality, lossless, png_level, compression, alpha, pixels_per_metre, metadata):
     options = {"quality": whole("quality", quality), "lossless": bool(lossless), "png_level": whole("png_level", png_level, -1),
                "compression": choose("compression", compression, COMPRESSIONS)}
+    metadata = table("metadata", metadata)
     for name in METADATA:
-        if metadata and metadata.get(name) is not None:
+        if metadata.get(name) is not None:
             try:
                 options[name] = bytes(memoryview(metadata[name]))
             except TypeError:
                 raise ArgumentError(f"metadata[{name!r}]={metadata[name]!r}: give bytes") from None
-    if pixels_per_metre is None and metadata:
+    if pixels_per_metre is None:
         pixels_per_metre = metadata.get("pixels_per_metre")
     if alpha is not None:
         options["alpha"] = bool(alpha)

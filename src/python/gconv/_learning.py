@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
-from ._arguments import choose, pair, real, whole
+from ._arguments import choose, pair, real, table, whole
 from ._arrays import finite_rows, floats, host
 from ._errors import ArgumentError, Error, UnsupportedError, Warning
 from ._filter import BORDERS
@@ -154,7 +154,7 @@ def _labels(targets):
 def _rows_in_memory(inputs, targets, options):
     """Returns cases of rows x columns for the extension, and the number of different names of classes, or None."""
     with np.errstate(over="ignore"):  # too large numbers become infinite, and the data set refuses them
-        rows = floats(inputs, "rows x columns")
+        rows = floats(inputs, "inputs, rows x columns,")
     names, exact = names_of(inputs), host(inputs).dtype
     if exact.kind in "iuf" and exact.itemsize > 2 and exact != np.float32:  # float32 might make different numbers equal
         rows = np.asarray(host(inputs), np.float64, order="C")
@@ -243,7 +243,7 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
                "schedule": choose("schedule", schedule, SCHEDULES), "momentum": real("momentum", momentum),
                "weight_decay": real("weight_decay", weight_decay), "elimination": real("elimination", elimination),
                "patience": whole("patience", patience), "stop_error": real("stop_error", stop_error), "seed": _seed(seed),
-               "weights": {str(name): real("weights", weight) for name, weight in (weights or {}).items()},
+               "weights": {str(name): real("weights", weight) for name, weight in table("weights", weights).items()},
                "algorithm": str(algorithm), "math": choose("math", math, MATHS), "device": str(device)}
     data = _data_options(data)
     if isinstance(network, str) and network.rstrip(" )").endswith("softmax"):
@@ -389,7 +389,7 @@ def _labels_of(classes):
 
 def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed, device):
     tube = 0.0 if tube is None else real("tube", tube) or -1.0  # for the library, 0 is the default, and below 0 is 0
-    weights = {str(name): real("weights", weight) for name, weight in (weights or {}).items()}
+    weights = {str(name): real("weights", weight) for name, weight in table("weights", weights).items()}
     return {"type": int(bool(regression)), "kernel": choose("kernel", kernel, SVM_KERNELS), "cost": real("cost", cost),
             "gamma": real("gamma", gamma), "degree": whole("degree", degree), "coef0": real("coef0", coef0), "tube": tube,
             "weights": weights, "tolerance": real("tolerance", tolerance), "shrinking": bool(shrinking),

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arguments import choose, real, whole
-from ._arrays import host, warn_of_rounding
+from ._arrays import floats, host, warn_of_rounding
 from ._errors import ArgumentError
 from ._filter import filter_options
 from ._filters import Filters, resolve
@@ -48,7 +48,10 @@ def stats(image: Any, *, percentiles: Sequence[float] = (1, 50, 99), max_pixels:
 
 def _planes_of(taps):
     """Returns the planes of K x R x S taps as Filters."""
-    return Filters([resolve(plane)[0] for plane in np.asarray(host(taps), np.float32)])
+    taps = floats(taps, "a kernel of K x R x S taps")
+    if taps.ndim != 3 or taps.size == 0:
+        raise ArgumentError(f"a kernel in three dimensions is a name, or K x R x S taps, and this has the shape {taps.shape}")
+    return Filters([resolve(plane)[0] for plane in taps])
 
 
 def _volume_of(array):

@@ -11,10 +11,12 @@ is raised.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 
 import numpy as np
 
+from ._arguments import real
 from ._errors import ArgumentError
 from ._filter import filter as _filter
 from ._filters import Filter
@@ -74,10 +76,18 @@ def _kernel(make, arguments, anchor, divisor, skips):
     return Filter(taps, anchor=place, divisor=divisor, marked=marked), zeros and not marked
 
 
+def _two(name, value, what):
+    try:
+        first, second = map(operator.index, value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name}={value!r}: give {what}, two whole numbers") from None
+    return first, second
+
+
 def _apply(src, ddepth, make, arguments, anchor, delta, border, dst, divisor=1.0, skips=False):
     """Filters each channel with the taps make(*arguments). anchor is (column, row); -1 is the middle. skips: OpenCV ignores
     samples under taps of 0 here, even if they are NaN or infinite. If not `skips`, such images go to OpenCV."""
-    kernel, zeros_count = _kernel(make, arguments, tuple(anchor), divisor, skips and src.dtype == np.float32)
+    kernel, zeros_count = _kernel(make, arguments, _two("anchor", anchor, "(column, row)"), divisor, skips and src.dtype == np.float32)
     if zeros_count and not are_finite(src):
         raise _NotOurs("NaN and infinities under taps of 0 are not taken")
     kind = _NAMES[src.dtype] if ddepth == -1 else _TYPES[ddepth]
@@ -88,9 +98,9 @@ def _apply(src, ddepth, make, arguments, anchor, delta, border, dst, divisor=1.0
     image = image.astype(np.float32) if image.dtype == np.int16 else image
     white = _WHITE[_NAMES[image.dtype]]
     if kind == "float32":  # gconv computes in units where 1 is white
-        result = _filter(image, kernel, border=name, scale=white, offset=delta, dtype=kind, out=out)
+        result = _filter(image, kernel, border=name, scale=white, offset=real("delta", delta), dtype=kind, out=out)
     else:
-        result = _filter(image, kernel, border=name, offset=delta / white, dtype=kind, out=out)
+        result = _filter(image, kernel, border=name, offset=real("delta", delta) / white, dtype=kind, out=out)
     if fits and result is not dst:
         dst[...] = result
         return dst
@@ -184,11 +194,12 @@ def GaussianBlur(src: Numbers, ksize: Pair, sigmaX: float, dst: Numbers | None =
     _check(src, -1, borderType)
     sigma_y = sigmaY if sigmaY > 0 else sigmaX
     reach = 3 if src.dtype == np.uint8 else 4
+    ksize = _two("ksize", ksize, "(width, height)")
     wanted = ksize if borderType & ~BORDER_ISOLATED == BORDER_CONSTANT else _shrink(src, ksize)
     width, height = size = [int(round(sigma * reach * 2 + 1)) | 1 if one <= 0 and sigma > 0 else int(one)
                             for one, sigma in zip(wanted, (sigmaX, sigma_y))]
     if min(size) < 1 or width % 2 == 0 or height % 2 == 0:
-        raise ArgumentError(f"ksize={tuple(ksize)}: both are odd, or 0 where sigma is above 0")
+        raise ArgumentError(f"ksize={ksize}: both are odd, or 0 where sigma is above 0")
     bits = {"uint8": 8, "uint16": 16}.get(_NAMES[src.dtype])
     return _apply(src, -1, _gaussian_plane, (height, sigma_y, width, sigmaX, bits), (-1, -1), 0, borderType, dst)
 
@@ -198,9 +209,10 @@ def boxFilter(src: Numbers, ddepth: int, ksize: Pair, dst: Numbers | None = None
               normalize: bool = True, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.boxFilter: the mean, or with normalize=False the sum, of a box of ksize, (width, height)."""
     _check(src, ddepth, borderType)
+    ksize = _two("ksize", ksize, "(width, height)")
     width, height = _shrink(src, ksize) if normalize and borderType & BORDER_ISOLATED else ksize
     if min(width, height) < 1:
-        raise ArgumentError(f"ksize={tuple(ksize)}: both are at least 1")
+        raise ArgumentError(f"ksize={ksize}: both are at least 1")
     return _apply(src, ddepth, np.ones, ((height, width), np.float32), anchor, 0, borderType, dst,
                   width * height if normalize else 1.0)
 
@@ -264,7 +276,7 @@ def Sobel(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = Non
         raise ArgumentError(f"dx={dx}, dy={dy}, ksize={ksize}: the orders are at least 0, one of them above, and ksize is odd, "
                             f"from 1 to 31")
     skips = (ksize <= 3 or ksize == 5 and max(dx, dy) == 1) and _has_even_rows(src)
-    return _apply(src, ddepth, _sobel_plane, (dx, dy, ksize, scale), (-1, -1), delta, borderType, dst, skips=skips)
+    return _apply(src, ddepth, _sobel_plane, (dx, dy, ksize, real("scale", scale)), (-1, -1), delta, borderType, dst, skips=skips)
 
 
 @_taken
@@ -274,7 +286,7 @@ def Scharr(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = No
     _check(src, ddepth, borderType)
     if sorted((dx, dy)) != [0, 1]:
         raise ArgumentError(f"dx={dx}, dy={dy}: one of them is 1, and the other 0")
-    return _apply(src, ddepth, _scharr_plane, (dx, scale), (-1, -1), delta, borderType, dst, skips=_has_even_rows(src))
+    return _apply(src, ddepth, _scharr_plane, (dx, real("scale", scale)), (-1, -1), delta, borderType, dst, skips=_has_even_rows(src))
 
 
 @_taken
@@ -284,4 +296,4 @@ def Laplacian(src: Numbers, ddepth: int, dst: Numbers | None = None, ksize: int 
     _check(src, ddepth, borderType)
     if ksize % 2 == 0 or not 1 <= ksize <= 31:
         raise ArgumentError(f"ksize={ksize}: it is odd, from 1 to 31")
-    return _apply(src, ddepth, _laplacian_plane, (ksize, scale), (-1, -1), delta, borderType, dst, skips=ksize <= 3)
+    return _apply(src, ddepth, _laplacian_plane, (ksize, real("scale", scale)), (-1, -1), delta, borderType, dst, skips=ksize <= 3)

@@ -186,6 +186,9 @@ def convolve1d(input: ArrayLike, weights: ArrayLike, axis: int = -1, output: Any
     return _by_line(input, weights[::-1] if weights.ndim else weights, axis, output, mode, cval, turned)
 
 
+_MOST_ORDER = 100  # of a derivative: SciPy takes, or refuses, what is beyond
+
+
 @functools.lru_cache(64)
 def _bell(sigma, order, reach):
     """Returns the weights of a Gaussian, or of its derivative of `order`, for correlation."""
@@ -201,7 +204,7 @@ def _bell(sigma, order, reach):
 def _gaussian_line(axis, sigma, order, mode, truncate, radius):
     sigma, order = float(sigma), operator.index(order)
     reach = int(truncate * sigma + 0.5) if radius is None else radius
-    if not sigma > 0 or not isinstance(reach, (int, np.integer)) or reach < 0 or order < 0:
+    if not sigma > 0 or not isinstance(reach, (int, np.integer)) or reach < 0 or not 0 <= order <= _MOST_ORDER:
         raise _NotOurs("sigma, order or radius is not valid")
     return _line(axis, _bell(sigma, order, int(reach)), mode)
 
