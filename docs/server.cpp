@@ -4,7 +4,7 @@
  * c++ -std=c++17 server.cpp $(pkg-config --cflags --libs --static gconv) */
 #include <arpa/inet.h>
 #include <gconv/gconv.hpp>
-#include <iostream>
+#include <cstdio>
 #include <memory>
 #include <thread>
 #include <unistd.h>
@@ -30,7 +30,7 @@ static void serve(int listener, const gconv::device &device, const gconv::operat
           plan = std::make_unique<gconv::plan>(device, in, operation);
         reply = (*plan)(in).encode("png");
       } catch (const std::exception &error) {
-        std::cerr << error.what() << '\n';
+        std::fprintf(stderr, "%s\n", error.what());
       }
       length = htonl(static_cast<uint32_t>(reply.size()));
       send(client, &length, 4, MSG_NOSIGNAL | MSG_MORE);
@@ -55,6 +55,6 @@ int main(int count, char **words) try {
     workers.emplace_back(serve, listener, std::cref(device), std::cref(operation));
   workers[0].join();
 } catch (const std::exception &error) {
-  std::cerr << error.what() << '\n';
+  std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }

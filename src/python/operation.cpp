@@ -302,7 +302,8 @@ nb::object Operation::strips(nb::handle shape, bool planar) {
   const gconv_image like = header_of(shape, "float32", planar, alpha_);
   const Taken taken(*this, like, device_named("cpu"), nullptr);
   const int32_t step = gconv_plan_row_step(taken.plan);
-  const gconv_image &out = *gconv_plan_output_header(taken.plan, 0);
+  gconv_image out = *gconv_plan_output_header(taken.plan, 0);
+  out.type = like.type; /* results may be of any type */
   if (step == 0 || on_host_ || gconv_plan_outputs(taken.plan) != 1 || !gconv_image_same_shape(&out, &like))
     return nb::none();
   const int64_t row = (int64_t)like.frames * like.channels * like.width * (int64_t)sizeof(float);

@@ -57,6 +57,14 @@ class Numbers(unittest.TestCase):
         self.addCleanup(tracemalloc.stop)
         gconv.filter(image, "gaussian:sigma=2")
         self.assertLess(tracemalloc.get_traced_memory()[1], 2 * image.nbytes)
+        import gconv.cv
+        import gconv.ndimage
+        image = np.zeros((3000, 3000), np.int16)
+        for call, most in ((lambda: gconv.cv.GaussianBlur(image, (5, 5), 1), 1.5), (lambda: gconv.ndimage.gaussian_filter(image, 1), 2.5)):
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            call()
+            self.assertLess(tracemalloc.get_traced_memory()[1] - before, most * image.nbytes)  # 1 and 2 of which are results
 
     def test_random_calls_agree_with_scipy(self):
         random = np.random.default_rng(1)

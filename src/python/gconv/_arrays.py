@@ -290,8 +290,8 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
     image, restore = _adopt(image)
     axes = check_axes(image.shape, axes)
     warn_of_rounding(image)
-    if library_of(image) == "numpy" and device in (None, "cpu") and out is None and not typed:
-        result = _by_strips(operation, image, axes)
+    if library_of(image) == "numpy" and device in (None, "cpu") and out is None:
+        result = _by_strips(operation, image, axes, typed)
         if result is not None:
             return restore(result)
     taken, back = _to_taken(image)
@@ -313,9 +313,9 @@ def apply(operation, image, axes=None, device=None, out=None, stream=None, any_s
     return tuple(results) if several else results[0]
 
 
-def _by_strips(operation, image, axes):
-    """Applies an operation to an array that is converted to float32 and back strip by strip: converted as a whole, it would
-    take many times its memory. Returns None if the array is small, or the operation cannot be executed by strips."""
+def _by_strips(operation, image, axes, typed):
+    """Applies an operation to an array that is converted to float32, and back unless `typed`, strip by strip: converted as a
+    whole, it would take many times its memory. Returns None for small arrays, and for operations without strips."""
     name = type_name(image)
     if name not in _CONVERTED or image.size < _WHOLE:
         return None
@@ -325,12 +325,14 @@ def _by_strips(operation, image, axes):
     strips = operation.strips(shape, planar)
     if strips is None:
         return None
-    rows, result = order.index("H"), np.empty([sizes[letter] for letter in order], name)
+    rows, result = order.index("H"), None
     image = _reorder(image, axes, order)
     for first, end, begin, past in strips:
         window = np.ascontiguousarray(image[(slice(None),) * rows + (slice(begin, past),)], np.float32)
         part = operation.run_rows(window, order, shape, planar, begin, first, end)
-        result[(slice(None),) * rows + (slice(first, end),)] = _from_float(part, name)
+        part = part if typed else _from_float(part, name)
+        result = np.empty([sizes[letter] for letter in order], part.dtype) if result is None else result
+        result[(slice(None),) * rows + (slice(first, end),)] = part
     return _reorder(result, order, axes)
 
 

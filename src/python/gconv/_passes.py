@@ -110,7 +110,7 @@ class _Pass:
         values = np.ascontiguousarray(values)
         if self.reads == values.dtype:
             return values
-        return values.astype(_FLOAT) if self.reads == _FLOAT else values.view(self.reads)
+        return values if self.reads == _FLOAT else values.view(self.reads)  # gconv.filter() makes floats, strip by strip
 
     def finished(self, result):
         if self.makes == self.kind:

@@ -95,8 +95,7 @@ def _apply(src, ddepth, make, arguments, anchor, delta, border, dst, divisor=1.0
     image = src[..., 0] if src.ndim == 3 and src.shape[2] == 1 else src  # OpenCV drops the axis of a single channel
     fits = type(dst) is np.ndarray and dst.shape == image.shape and dst.dtype == kind and dst.flags.writeable
     out = dst if fits and not np.may_share_memory(dst, src) else None
-    image = image.astype(np.float32) if image.dtype == np.int16 else image
-    white = _WHITE[_NAMES[image.dtype]]
+    white = _WHITE["float32" if image.dtype == np.int16 else _NAMES[image.dtype]]  # gconv.filter() makes floats of int16
     if kind == "float32":  # gconv computes in units where 1 is white
         result = _filter(image, kernel, border=name, scale=white, offset=real("delta", delta), dtype=kind, out=out)
     else:
