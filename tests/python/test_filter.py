@@ -57,10 +57,9 @@ class Numbers(unittest.TestCase):
         self.addCleanup(tracemalloc.stop)
         gconv.filter(image, "gaussian:sigma=2")
         self.assertLess(tracemalloc.get_traced_memory()[1], 2 * image.nbytes)
-        import gconv.cv
-        import gconv.ndimage
+        from gconv import cv, ndimage
         image = np.zeros((3000, 3000), np.int16)
-        for call, most in ((lambda: gconv.cv.GaussianBlur(image, (5, 5), 1), 1.5), (lambda: gconv.ndimage.gaussian_filter(image, 1), 2.5)):
+        for call, most in ((lambda: cv.GaussianBlur(image, (5, 5), 1), 1.5), (lambda: ndimage.gaussian_filter(image, 1), 2.5)):
             tracemalloc.reset_peak()
             before = tracemalloc.get_traced_memory()[0]
             call()
