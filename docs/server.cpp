@@ -3,8 +3,8 @@
  * and gets length and bytes of a PNG, or length 0: server PORT FILTER.
  * c++ -std=c++17 server.cpp $(pkg-config --cflags --libs --static gconv) */
 #include <arpa/inet.h>
-#include <gconv/gconv.hpp>
 #include <cstdio>
+#include <gconv/gconv.hpp>
 #include <memory>
 #include <thread>
 #include <unistd.h>
