@@ -204,18 +204,31 @@ static gconv_status find_picture(gconv_reader *reader, int parts) {
   return GCONV_OK;
 }
 
-static gconv_status check_channels(gconv_reader *reader) {
-  const reading *r = reader->state;
-  const exr_attr_chlist_t *list;
+/* Refuses what this version of the library reads wrongly, or does not know: it takes that for ZIP. */
+static gconv_status check_compression(gconv_reader *reader) {
+  static const char attribute[] = "compression\0compression\0\1\0\0"; /* and a 0; then the number */
+  reading *r = reader->state;
   exr_compression_t compression;
   int major, minor, patch;
   const char *rest;
-  EXR_TRY(exr_get_channels(r->file, r->part, &list));
+  uint8_t head[4096];
+  const int64_t got = read_bytes(r->file, r, head, sizeof head, 0, NULL);
+  const uint8_t *at = got > 0 ? memmem(head, (size_t)got - 1, attribute, sizeof attribute) : NULL;
   EXR_TRY(exr_get_compression(r->file, r->part, &compression));
   gconv_exr.exr_get_library_version(&major, &minor, &patch, &rest);
+  if (at && at[sizeof attribute] > 9 && compression <= 9)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: is compressed in a way (number %d) that OpenEXRCore %d.%d does not know: %s",
+                      reader->source->name, at[sizeof attribute], major, minor, GCONV_EXR_REMEDY);
   if ((compression == EXR_COMPRESSION_B44 || compression == EXR_COMPRESSION_B44A) && major == 3 && minor < 3)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: is compressed by B44, which OpenEXRCore %d.%d reads wrongly: %s",
                       reader->source->name, major, minor, GCONV_EXR_REMEDY);
+  return GCONV_OK;
+}
+
+static gconv_status check_channels(gconv_reader *reader) {
+  const reading *r = reader->state;
+  const exr_attr_chlist_t *list;
+  EXR_TRY(exr_get_channels(r->file, r->part, &list));
   for (int c = 0; c < reader->header.channels; c++) {
     const exr_attr_chlist_entry_t *its = &list->entries[r->channels[c]];
     if (its->x_sampling != 1 || its->y_sampling != 1)
@@ -345,6 +358,7 @@ gconv_status gconv_exr_open(gconv_reader *reader) {
   r->opening = false;
   EXR_TRY(exr_get_count(r->file, &parts));
   GCONV_TRY(find_picture(reader, parts));
+  GCONV_TRY(check_compression(reader));
   GCONV_TRY(take_size(reader));
   GCONV_TRY(take_chunks(reader));
   GCONV_TRY(check_channels(reader));

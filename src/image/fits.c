@@ -33,6 +33,7 @@ typedef struct unit {
   uint64_t other, groups; /* PCOUNT, GCOUNT */
   int32_t width, height, frames;
   gconv_numbers_file numbers;
+  char name[CARD]; /* EXTNAME */
   gconv_fits_cards *cards;
 } unit;
 
@@ -108,7 +109,9 @@ static gconv_status take_card(gconv_reader *reader, const char *card, unit *u) {
     u->extension = true;
     u->is_image = strstr(card, "'IMAGE ") != NULL;
     u->is_table = strstr(card, "'BINTABLE") != NULL;
-  } else if (is_key(card, "ZIMAGE"))
+  } else if (is_key(card, "EXTNAME"))
+    sscanf(card, "EXTNAME =%*[ ]'%79[^']", u->name);
+  else if (is_key(card, "ZIMAGE"))
     u->compressed = true;
   return gconv_fits_add_card(u->cards, card);
 }
@@ -173,12 +176,19 @@ static gconv_status add_first(gconv_reader *reader, unit *u, const gconv_fits_ca
   return GCONV_OK;
 }
 
-/* Finds the image that is wanted: the first, or the one of reader->member. If the file begins with a header alone, as
- * those of telescopes do, `first` gets its cards. */
+static bool has_name(unit *u, const char *name) {
+  for (size_t end = strlen(u->name); end > 0 && u->name[end - 1] == ' '; end--)
+    u->name[end - 1] = 0;
+  return strcasecmp(u->name, name) == 0;
+}
+
+/* Finds the image that is wanted: the first, or the one whose number or EXTNAME is reader->member. If the file begins with a
+ * header alone, as those of telescopes do, `first` gets its cards. */
 static gconv_status find_image(gconv_reader *reader, unit *u, gconv_fits_cards *first) {
   int64_t wanted = 0, found = 0;
   const char *name = reader->source->name;
-  if (reader->member)
+  const char *name_of_image = reader->member && reader->member[strspn(reader->member, "0123456789")] ? reader->member : NULL;
+  if (reader->member && !name_of_image)
     GCONV_TRY(gconv_reader_find_number(reader, INT32_MAX, &wanted));
   for (;;) {
     GCONV_TRY(read_header(reader, u));
@@ -187,8 +197,9 @@ static gconv_status find_image(gconv_reader *reader, unit *u, gconv_fits_cards *
                         "%s: its image is compressed in tiles, which is not read here: unpack it first: "
                         "funpack IN (CFITSIO)",
                         name);
-    if (has_image(u) && found++ == wanted)
+    if (has_image(u) && (name_of_image ? has_name(u, name_of_image) : found == wanted))
       return add_first(reader, u, first);
+    found += has_image(u);
     if (!u->extension && !has_image(u)) {
       *first = *u->cards;
       *u->cards = (gconv_fits_cards){0};
@@ -199,8 +210,9 @@ static gconv_status find_image(gconv_reader *reader, unit *u, gconv_fits_cards *
     GCONV_TRY(gconv_source_peek(reader->source, 9, &bytes, &got));
     if (got < 9 || memcmp(bytes, "XTENSION=", 9) != 0)
       return gconv_fail(reader->member ? GCONV_BAD_ARGUMENT : GCONV_UNSUPPORTED,
-                        "%s: has %lld image%s%s (planes of a cube are frames: -o '{frame}.fits')", name, (long long)found,
-                        found == 1 ? "" : "s", reader->member ? "" : ", only tables or headers");
+                        "%s: has %lld image%s%s%s%s (planes of a cube are frames: -o '{frame}.fits')", name,
+                        (long long)found, found == 1 ? "" : "s", reader->member ? "" : ", only tables or headers",
+                        name_of_image ? ", and none has the EXTNAME " : "", name_of_image ? name_of_image : "");
   }
 }
 

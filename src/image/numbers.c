@@ -36,20 +36,32 @@ static double number_at(gconv_element e, const uint8_t *at) {
                          : (double)((int64_t)(bits << unused) >> unused);
 }
 
+/* True if stored numbers are u64 with their sign bit flipped: int64 with the offset 2^63, in which float64 has steps of
+ * 1024. */
+static bool is_shifted_64(const gconv_numbers_file *file) {
+  return file->element.kind == 'i' && file->element.bytes == 8 && file->scale == 1 && file->offset == 0x1p63;
+}
+
 static gconv_status read_numbers(gconv_reader *reader, const gconv_numbers_file *file, float *out, size_t count) {
   uint8_t piece[PIECE * 8];
   double numbers[PIECE];
   const gconv_element e = file->element;
   const bool whole = e.kind != 'f' && file->scale == 1 && file->offset == rint(file->offset);
+  const bool shifted = is_shifted_64(file);
   for (size_t done = 0; done < count; done += PIECE) {
     const size_t step = count - done < PIECE ? count - done : PIECE;
     GCONV_TRY(gconv_source_read_exactly(reader->source, piece, step * e.bytes, "its numbers"));
     for (size_t i = 0; i < step; i++) {
-      const double stored = number_at(e, piece + i * e.bytes);
+      const uint8_t *at = piece + i * e.bytes;
+      const double stored = number_at(e, at);
       const bool blank = file->has_blank && e.kind != 'f' && stored == (double)file->blank;
+      const uint64_t bits = shifted ? gconv_bytes_number(at, 8, e.big_endian) ^ UINT64_C(1) << 63 : 0;
       numbers[i] = blank ? NAN : stored * file->scale + file->offset;
-      out[done + i] = (float)numbers[i];
-      reader->rounding.integers |= whole && !blank && (double)out[done + i] != numbers[i];
+      out[done + i] = shifted && !blank ? (float)bits : (float)numbers[i];
+      if (shifted && !blank)
+        reader->rounding.integers |= out[done + i] == 0x1p64F || (uint64_t)out[done + i] != bits;
+      else
+        reader->rounding.integers |= whole && !blank && (double)out[done + i] != numbers[i];
     }
     if (!whole && e.bytes == sizeof(double))
       gconv_rounding_add(&reader->rounding, numbers, step);

@@ -118,6 +118,7 @@ typedef struct gconv_tiff_page {
   bool separate;         /* each sample has planes of its own */
   bool swapped;          /* samples are not in the byte order of this machine; libtiff undoes that */
   bool reversed;         /* the lowest bit of each byte comes first; libtiff undoes that, too */
+  bool holes;            /* the file leaves out blocks, as GDAL does where nothing was stored: they are no data, or 0 */
   bool own;              /* tiff_decode.c decodes blocks without libtiff: they are stored, or compressed by Deflate */
   int32_t width, height; /* size of a block; a strip is as wide as the page */
   int32_t across, down;  /* how many blocks the page has across and down */
@@ -127,6 +128,8 @@ typedef struct gconv_tiff_page {
 
 /* Describes the page whose directory the handle is at. GCONV_UNSUPPORTED if such pages are not read. */
 gconv_status gconv_tiff_look(gconv_tiff_file *file, gconv_tiff_page *page);
+/* Returns whether the file leaves out a strip or tile of the current page. */
+bool gconv_tiff_is_hole(const gconv_tiff_file *file, uint32_t block);
 /* Prepares the handle for reading the pixels of its current page. */
 void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page);
 

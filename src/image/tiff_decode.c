@@ -120,11 +120,35 @@ static gconv_status decode_own(const gconv_tiff_reading *s, gconv_tiff_seat *its
   return GCONV_OK;
 }
 
+/* Sets the samples of a row whose planes are left out to the number that stands for no data. Without one, they stay 0. Bit p
+ * of `holes` is of plane p. */
+static void fill_holes(const gconv_tiff_page *page, unsigned holes, int32_t count, uint8_t *pixels) {
+  const gconv_image *header = &page->header;
+  const double value = header->nodata, most = header->type == GCONV_U8 ? UINT8_MAX : UINT16_MAX;
+  const bool fits = value >= 0 && value <= most;
+  const uint16_t level = fits ? (uint16_t)value : 0;
+  if (holes == 0 || !header->has_nodata)
+    return;
+  for (size_t i = 0; i < (size_t)count * (size_t)header->channels; i++)
+    if (!(holes >> (page->separate ? i % (size_t)header->channels : 0) & 1))
+      continue;
+    else if (header->type == GCONV_U8)
+      pixels[i] = (uint8_t)level;
+    else if (header->type == GCONV_U16)
+      ((uint16_t *)(void *)pixels)[i] = level;
+    else
+      ((float *)(void *)pixels)[i] = (float)value;
+}
+
 /* Decodes a block to bytes of samples in the order of this machine. */
 static gconv_status decode_block(gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index, int32_t rows, uint8_t *out) {
   const gconv_tiff_page *page = &s->page;
   tmsize_t bytes = (tmsize_t)(page->row_bytes * (size_t)rows), got;
   bool done = false;
+  if (page->holes && gconv_tiff_is_hole(&s->seats[0].file, index)) {
+    memset(out, 0, (size_t)bytes);
+    return GCONV_OK;
+  }
   if (page->own)
     GCONV_TRY(decode_own(s, its, index, rows, out, &done));
   if (done)
@@ -181,12 +205,17 @@ static gconv_status decode_cell(gconv_tiff_reading *s, gconv_tiff_seat *its, con
     GCONV_TRY(make_room(plane_bytes * (size_t)planes, &its->block, &its->block_room));
   GCONV_TRY(make_room(sample_row(page, t->width), &its->samples, &its->samples_room));
   uint8_t *block = in_place ? t->pixels : its->block;
+  unsigned holes = 0;
   for (int plane = 0; plane < planes; plane++) {
     uint32_t index = ((uint32_t)plane * (uint32_t)page->down + (uint32_t)t->band) * (uint32_t)page->across;
-    GCONV_TRY(decode_block(s, its, index + (uint32_t)t->column, rows, block + (size_t)plane * plane_bytes));
+    index += (uint32_t)t->column;
+    GCONV_TRY(decode_block(s, its, index, rows, block + (size_t)plane * plane_bytes));
+    holes |= (unsigned)(page->holes && gconv_tiff_is_hole(&s->seats[0].file, index)) << plane;
   }
-  for (size_t y = 0; y < (size_t)t->height; y++)
+  for (size_t y = 0; y < (size_t)t->height; y++) {
     finish_row(page, its, block, (size_t)rows, y, t->width, t->pixels + y * t->row_bytes);
+    fill_holes(page, holes, t->width, t->pixels + y * t->row_bytes);
+  }
   return GCONV_OK;
 }
 
@@ -288,17 +317,25 @@ static gconv_status read_blocks(gconv_tiff_reading *s, uint8_t *rows, size_t row
 static gconv_status read_line(gconv_tiff_reading *s, int32_t y, uint8_t *pixels) {
   const gconv_tiff_page *page = &s->page;
   gconv_tiff_seat *first = &s->seats[0];
+  unsigned holes = 0;
   for (int plane = 0; plane < planes_of(page); plane++) {
     gconv_tiff_seat *its = &s->seats[plane]; /* each plane has a seat, as its lines must be decoded in order */
-    if (y % page->height == 0 && is_deflated(page))
-      GCONV_TRY(check_deflated(s, its, (uint32_t)(plane * page->down + y / page->height)));
-    GCONV_TRY(gconv_tiff_turn_to(s, its, page));
     uint8_t *line = first->block + (size_t)plane * page->row_bytes;
+    const uint32_t index = (uint32_t)(plane * page->down + y / page->height);
+    if (page->holes && gconv_tiff_is_hole(&first->file, index)) {
+      memset(line, 0, page->row_bytes);
+      holes |= 1U << plane;
+      continue;
+    }
+    if (y % page->height == 0 && is_deflated(page))
+      GCONV_TRY(check_deflated(s, its, index));
+    GCONV_TRY(gconv_tiff_turn_to(s, its, page));
     int good = gconv_tiff.TIFFReadScanline(its->file.handle, line, (uint32_t)y, (uint16_t)plane);
     if (good < 0 || its->file.text[0])
       return gconv_tiff_fail(&its->file, "its pixels cannot be decoded");
   }
   finish_row(page, first, first->block, 1, 0, page->header.width, pixels);
+  fill_holes(page, holes, page->header.width, pixels);
   return GCONV_OK;
 }
 

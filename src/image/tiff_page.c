@@ -16,7 +16,7 @@ enum {
 
 /* Tags of a page. Tags that the file leaves out have their default. */
 typedef struct tags {
-  uint32_t width, height, block_width, block_height;
+  uint32_t width, height, depth, block_width, block_height;
   uint16_t planes, orientation;
   uint16_t extra_count, *extra;
 } tags;
@@ -205,11 +205,26 @@ static uint64_t most_expansion(uint16_t compression) {
 /* Refuses files that are too short for the pixels that their header promises, before memory is taken for the pixels. */
 static gconv_status check_promise(const gconv_tiff_file *file, const gconv_tiff_page *page) {
   size_t factors[] = {(size_t)page->header.width, (size_t)page->header.height, page->samples, page->bits};
-  uint64_t bytes = gconv_checked_product(4, factors) / 8, most = most_expansion(page->compression);
+  uint64_t bytes = gconv_checked_product(4, factors) / 8, most = page->holes ? 1 << 16 : most_expansion(page->compression);
   if (page->way == GCONV_TIFF_COLOURS || bytes / most <= file->end)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early: its header promises %llu bytes of pixels", file->name,
                     (unsigned long long)bytes);
+}
+
+/* Returns whether a strip or tile of the page is left out. Pages with more of them than the file can list are refused. */
+static bool has_holes(const gconv_tiff_file *file, const gconv_tiff_page *page) {
+  const uint64_t planes = page->separate ? page->samples : 1;
+  const uint64_t blocks = (uint64_t)page->across * (uint64_t)page->down * planes;
+  for (uint64_t i = 0; i < blocks && blocks <= file->end; i++)
+    if (gconv_tiff_is_hole(file, (uint32_t)i))
+      return true;
+  return false;
+}
+
+bool gconv_tiff_is_hole(const gconv_tiff_file *file, uint32_t block) {
+  return gconv_tiff.TIFFGetStrileByteCount(file->handle, block) == 0 &&
+         gconv_tiff.TIFFGetStrileOffset(file->handle, block) == 0;
 }
 
 static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff_page *page) {
@@ -227,6 +242,7 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
   page->across = (header->width - 1) / page->width + 1;
   page->down = (header->height - 1) / page->height + 1;
   page->row_bytes = (size_t)row_bytes;
+  page->holes = has_holes(file, page);
   bool stored = page->compression == COMPRESSION_NONE && !page->reversed;
   bool deflated =
       (page->compression == COMPRESSION_ADOBE_DEFLATE || page->compression == COMPRESSION_DEFLATE) && !page->reversed;
@@ -237,7 +253,7 @@ static gconv_status find_blocks(gconv_tiff_file *file, const tags *t, gconv_tiff
       page->way != GCONV_TIFF_COLOURS && ((stored && (whole_bytes || page->bits < 8)) || (deflated && whole_bytes && known));
   if (page->way == GCONV_TIFF_COLOURS)
     return row_bytes * height <= MOST_BLOCK ? GCONV_OK : gconv_tiff_refuse(file, "strips or tiles of more than a gigabyte");
-  if (!page->tiled && page->own && stored)
+  if (!page->tiled && page->own && stored && !page->holes)
     page->way = GCONV_TIFF_STORED;
   else if (!page->tiled && row_bytes * height > LARGE_STRIP)
     page->way = GCONV_TIFF_LINES;
@@ -308,6 +324,7 @@ static void read_tags(gconv_tiff_file *file, tags *t, gconv_tiff_page *page) {
       .bits = 1, .samples = 1, .format = SAMPLEFORMAT_UINT, .compression = COMPRESSION_NONE, .predictor = PREDICTOR_NONE};
   gconv_tiff.TIFFGetField(handle, TIFFTAG_IMAGEWIDTH, &t->width);
   gconv_tiff.TIFFGetField(handle, TIFFTAG_IMAGELENGTH, &t->height);
+  gconv_tiff.TIFFGetField(handle, TIFFTAG_IMAGEDEPTH, &t->depth);
   gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_BITSPERSAMPLE, &page->bits);
   gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_SAMPLESPERPIXEL, &page->samples);
   gconv_tiff.TIFFGetFieldDefaulted(handle, TIFFTAG_SAMPLEFORMAT, &page->format);
@@ -334,6 +351,8 @@ gconv_status gconv_tiff_look(gconv_tiff_file *file, gconv_tiff_page *page) {
   if (t.width < 1 || t.height < 1 || t.width > INT32_MAX || t.height > INT32_MAX)
     return gconv_fail(GCONV_BAD_FILE, "%s: a TIFF of %u x %u pixels: each must be 1 to 2^31 - 1", file->name, t.width,
                       t.height);
+  if (t.depth > 1)
+    return gconv_tiff_refuse(file, "a volume in one page (ImageDepth), and not of a page for each plane");
   if (!gconv_tiff.TIFFIsCODECConfigured(page->compression))
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s: compressed by %s (%d), which this libtiff does not read: save it again with another compression",

@@ -168,6 +168,9 @@ class Exr(CommandTest):
             (self.folder / "a.exr").write_bytes(content)
             name = "a.exr" if text else "a.exr:r"
             self.assertIn(text or "name a channel", self.gconv("-i", name, "-f", "identity", "-o", "o.npy", status=1).stderr)
+        known = attribute("compression", "compression", b"\0")
+        (self.folder / "b.exr").write_bytes(exr(part({"Y": a})).replace(known, known[:-1] + b"\x63"))
+        self.assertIn("(number 99)", self.gconv("info", "b.exr", status=1).stderr)
 
     def test_written(self):
         for height, width in ((1, 1), (37, 53), (130, 40)):

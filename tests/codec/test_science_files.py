@@ -97,6 +97,10 @@ class Files(CommandTest):
         made, _ = self.read("a.fits", unit(shifted, BZERO="32768", BSCALE="1.0"))
         self.assertEqual(made.dtype, np.uint16)
         np.testing.assert_array_equal(made, levels)
+        large = self.random.integers(0, 2 ** 64, (6, 8), dtype=np.uint64)
+        large[0, :4] = 0, 5, 1000, 2 ** 64 - 1
+        made, _ = self.read("a.fits", unit((large ^ np.uint64(2 ** 63)).view(np.int64), BZERO="9223372036854775808", BSCALE="1"))
+        np.testing.assert_array_equal(made, large.astype(np.float32))
         array = self.numbers("i2", (6, 8))
         array[2, 3] = -999
         made, _ = self.read("a.fits", unit(array, BSCALE="2.5D-1", BZERO="10", BLANK="-999"))
@@ -106,12 +110,14 @@ class Files(CommandTest):
 
     def test_units_of_fits(self):
         first, second = (self.numbers("f4", (5, 6)) for _ in range(2))
-        file = unit(None, EXTEND="T") + unit(first, "IMAGE", CTYPE1="'RA---TAN'") + unit(second, "IMAGE")
+        file = unit(None, EXTEND="T") + unit(first, "IMAGE", CTYPE1="'RA---TAN'") + unit(second, "IMAGE", EXTNAME="'ERR   '")
         made, said = self.read("a.fits", file)
         np.testing.assert_array_equal(made, first)
         self.assertIn("only its first image is read", said)
         self.assertIn("the header of FITS (places in the sky, unit, exposure) is left out: npy", said)
-        np.testing.assert_array_equal(self.read("a.fits:2")[0], second)
+        for name in "2", "ERR", "err":
+            np.testing.assert_array_equal(self.read(f"a.fits:{name}")[0], second)
+        self.assertIn("EXTNAME SCI", self.gconv("info", "a.fits:SCI", status=2).stderr)
         self.assertIn("the header of FITS", self.read("u.fits", unit(first, BUNIT="'Jy'"))[1])
         self.assertEqual(self.read("v.fits", unit(first, BSCALE="2", EXTEND="T"))[1], "")
         table = unit(self.numbers("u1", (5, 6)), "BINTABLE", ZIMAGE="T")

@@ -23,7 +23,7 @@ except ModuleNotFoundError:
     cv2 = None
 
 NONE, DEFLATE, LZW, ZSTD = "0123"
-SHORT, LONG = 3, 4
+ASCII, SHORT, LONG = 2, 3, 4
 
 
 def tearDownModule():
@@ -40,8 +40,8 @@ def make_tiff(data, width, height, bits=8, samples=1, photometric=1, big_endian=
     out = (b"MM\0*" if big_endian else b"II*\0") + struct.pack(order + "I", 8 + len(data)) + data
     out += struct.pack(order + "H", len(tags))
     for number, (kind, value) in sorted(tags.items()):
-        field = struct.pack(order + "I", value) if kind == LONG else struct.pack(order + "HH", value, 0)
-        out += struct.pack(order + "HHI", number, kind, 1) + field
+        field = struct.pack(order + "HH", value, 0) if kind == SHORT else struct.pack(order + "I", value)
+        out += struct.pack(order + "HHI", number, kind, 2 if kind == ASCII else 1) + field
     return out + struct.pack(order + "I", next_at)
 
 
@@ -148,6 +148,19 @@ class Samples(unittest.TestCase):
         text = failure(save("in.tif", content))
         self.assertIn("a TIFF of samples of different sizes", text)
         self.assertNotIn("damaged", text)
+
+    def test_strips_that_are_left_out(self):
+        """As GDAL does with SPARSE_OK: at 0, of 0 bytes. They are no data, or 0; other gaps are damage."""
+        gone = [(273, LONG, 0), (279, LONG, 0)]
+        for bits, kind, dtype in ((8, 1, "u1"), (16, 1, "u2"), (32, 3, "f4"), (16, 2, "f4")):
+            for more, value in (([], 0), ([(42113, ASCII, ord("7"))], 7)):
+                got = read(save("in.tif", make_tiff(b"", 9, 7, bits, more=[*gone, (339, SHORT, kind), *more])))
+                np.testing.assert_array_equal(got, np.full((7, 9), value, dtype), f"{bits} bits, {value}")
+        self.assertIn("too early", failure(save("in.tif", make_tiff(bytes(63), 9, 7, more=gone[:1]))))
+        self.assertIn("too early", failure(save("in.tif", make_tiff(b"", 30000, 30000, more=gone))))
+
+    def test_volume_in_one_page(self):
+        self.assertIn("ImageDepth", failure(save("in.tif", make_tiff(bytes(126), 9, 7, more=[(32997, LONG, 2)]))))
 
     def test_old_codes_of_lzw(self):
         """They are sound, so nothing is said."""
