@@ -63,6 +63,30 @@ static const struct {
     {" deblur unblur deconvolve deconvolution richardson richardsonlucy lucy wiener ",
      "a blur is undone by a command of its own: gconv deconvolve IMAGE --psf gaussian:sigma=2 -o OUT (gconv deconvolve "
      "--help)"},
+    {" slope aspect hillshade curvature roughness tpi tri ",
+     "this measure of terrain" IS_NOT_HERE
+     ". gdaldem does it; sobel_x and sobel_y with --scale 1/(8 cell) are the derivatives of which it makes angles "
+     "(docs/surveying.md)"},
+    {" sigmaclip sigmaclipping cosmic cosmics cosmicray cosmicrays lacosmic despike outlier outliers ",
+     "finding outliers" IS_NOT_HERE
+     ". astroscrappy and astropy.stats.sigma_clip() do it; with their mask as --weights, --nan fill mends the places"},
+    {" label labels connectedcomponents components watershed distance distancetransform skeleton skeletonize entropy blob "
+     "blobs ",
+     "this measure of shapes or regions" IS_NOT_HERE
+     ". scipy.ndimage's label(), skimage's measure, segmentation and filters.rank do it; the filter "
+     "log:sigma=3 answers to blobs, and std:size=7 to texture"},
+    {" kmeans cluster clusters clustering pca unsupervised ",
+     "learning without examples" IS_NOT_HERE
+     ". scikit-learn's KMeans and PCA do it; gconv svm and gconv train learn from examples: gconv help svm"},
+    {" match matchtemplate template templatematching ncc crosscorrelate crosscorrelation findpeak ",
+     "finding a template" IS_NOT_HERE
+     ". OpenCV's matchTemplate() and skimage.feature.match_template() do it; -f template.npy correlates with it as it is"},
+    {" moffat airy airydisk sinc voigt ",
+     "this shape is not built in: -f and --psf take its numbers, as text or a .npy array; astropy.convolution has "
+     "Moffat2DKernel and AiryDisk2DKernel, whose .array numpy.save() writes"},
+    {" serve server httpd daemon listen ",
+     "gconv is no server, but fits into one: docs/server.c filters pictures that come through sockets, by the library, and "
+     "gconv.decode(), filter() and encode() do it in Python (docs/embedding.md)"},
     {" segment segmentation detect classify upscale superresolution inpaint ",
      "this" IS_NOT_HERE ". OpenCV, scikit-image and networks do it; gconv runs networks: gconv -i IMAGE -f model.onnx -o "
      "OUT (docs/networks.md)"},

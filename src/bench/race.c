@@ -217,6 +217,24 @@ static void run_algorithm(race *r, const char *name) {
   gconv_plan_free(one.plan);
 }
 
+/* Tells of names in the list that the device has no algorithm of, for these layers or filters. */
+static void tell_absent(const race *r, const char *device) {
+  const gconv_race *asked = r->asked;
+  const gconv_algorithm_info *info;
+  for (const char *at = asked->among; at && *at; at += strcspn(at, ","), at += strspn(at, ", ")) {
+    const size_t length = strcspn(at, ", ");
+    bool here = false;
+    for (size_t i = 0; (info = asked->layers ? gconv_layer_algorithm_at(i) : gconv_algorithm_at(i)); i++)
+      here |= strncmp(device, info->device, strlen(info->device)) == 0 && gconv_find_word(info->name, ',', at, length);
+    char name[32], text[128];
+    snprintf(name, sizeof name, "%.*s", (int)length, at);
+    snprintf(text, sizeof text, "%38snone of this name for %s on this device", "",
+             asked->layers ? "banks" : "plain filters");
+    if (!here)
+      print_row(r, name, text);
+  }
+}
+
 static gconv_status run_all(race *r, const char *device) {
   const gconv_race *asked = r->asked;
   const char *without = asked->layers ? asked->network->without : asked->options->without;
@@ -228,6 +246,7 @@ static gconv_status run_all(race *r, const char *device) {
         !gconv_find_word(without, ',', info->name, strlen(info->name)) &&
         (!asked->among || gconv_find_word(asked->among, ',', info->name, strlen(info->name))))
       run_algorithm(r, info->name);
+  tell_absent(r, device);
   if (r->wrong)
     return gconv_fail(GCONV_MISMATCH, "%s: the algorithms do not agree: nothing is written", asked->path);
   if (!r->fastest)

@@ -248,12 +248,17 @@ static void print_drawings(FILE *out) {
       fprintf(out, "\n%s", row->drawing);
 }
 
-static void print_formats(FILE *out) {
+void gconv_formats_print(FILE *out) {
   const gconv_format_info *format;
-  print_drawings(out);
-  fputs("\nFormats, recognised by content; extensions that results may have:\n", out);
+  fputs("Formats, recognised by content; extensions that results may have:\n", out);
   for (size_t i = 0; (format = gconv_format_at(i)); i++)
     fprintf(out, "  %-6s %-18s %s\n", format->name, format->extensions, format->help);
+}
+
+static void print_formats(FILE *out) {
+  print_drawings(out);
+  fputc('\n', out);
+  gconv_formats_print(out);
 }
 
 const gconv_command gconv_command_filter = {

@@ -112,6 +112,14 @@ static bool print_format(const char *word) {
   return true;
 }
 
+static bool print_formats(const char *word) {
+  static const char words[] = "format, formats, file formats, extension, extensions, file types";
+  const bool asked = gconv_find_word(words, ',', word, strlen(word)) != NULL;
+  if (asked)
+    gconv_formats_print(stdout);
+  return asked;
+}
+
 /* Prints the built-in filters that have a parameter of this name. */
 static bool print_parameter(const char *word) {
   const gconv_builtin_info *filter;
@@ -194,7 +202,7 @@ static bool answer(const char *word) {
                                               print_option,    print_algorithm,
                                               print_format,    gconv_documented_print_algorithm,
                                               print_parameter, gconv_documented_print_meaning,
-                                              print_statuses};
+                                              print_statuses,  print_formats};
   bool known = print_command(word);
   for (size_t i = 0; !known && i < sizeof all / sizeof *all; i++)
     if (all[i](word)) {

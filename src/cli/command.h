@@ -83,6 +83,9 @@ bool gconv_shipped_names(gconv_texts *names);
 /* Prints a line on an algorithm, with `before` in front of its help. `obstacle`: why it cannot be used, or NULL. */
 void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before);
 
+/* Prints the formats of images, a line each. */
+void gconv_formats_print(FILE *out);
+
 /* Prints the built-in and shipped filters that have each of the words in their names or descriptions; returns how many. */
 size_t gconv_filters_list(const gconv_texts *words);
 

@@ -146,7 +146,8 @@ gconv_status gconv_graph_print(const char *path, const char *output) {
   if (output && status == GCONV_OK && !(d.network.graph && d.plan))
     status = gconv_fail(GCONV_UNSUPPORTED,
                         d.network.graph ? "%s: cannot be planned for an image, so that it is not drawn: %s"
-                                        : "%s: is a chain of layers, which gconv info lists: -o draws graphs",
+                                        : "%s: is a chain of layers, and -o draws graphs: gconv bank convert MODEL -o "
+                                          "net.safetensors makes a network, whose layers gconv info lists",
                         path, gconv_last_error());
   end(&d);
   return status;

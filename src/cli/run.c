@@ -40,7 +40,10 @@ static int say_unknown(const char *name) {
   else if (best.name[0])
     gconv_say("%s: no such command: did you mean %s?", name, best.name);
   else
-    gconv_say("%s: no such command: gconv help lists them; images are given with -i", name);
+    gconv_say(
+        "%s: no such command: gconv help lists them, and gconv help %s says what the word is, if it is known; images are "
+        "given with -i",
+        name, name);
   return GCONV_EXIT_USAGE;
 }
 

@@ -201,9 +201,16 @@ static int32_t radius_of(double sigma, double truncate) {
 
 static gconv_status make_gaussians(making *m, const char *text) {
   parameter list[] = {SIGMA("sigma"), TRUNCATE, {"order", 0, 2, false, {0, 0, 0}}};
+  const double least = list[0].least;
+  list[0].least = 0; /* an axis of 0 is left as it is */
   GCONV_TRY(read_gaussian(m, text, list, 3));
+  if (fmax(fmax(list[0].value[0], list[0].value[1]), list[0].value[2]) < least)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: sigma is from %g to %g, and 0 only along some axes", m->spec, least,
+                      list[0].most);
   for (int axis = 0; axis < 3; axis++) {
-    const double sigma = list[0].value[axis];
+    const double sigma = fmax(list[0].value[axis], least);
+    if (list[0].value[axis] < least && list[2].value[axis] > 0)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a derivative takes a sigma along its axis, from %g on", m->spec, least);
     if (list[2].value[axis] != floor(list[2].value[axis]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s: orders of derivatives are 0, 1 or 2", m->spec);
     make_gaussian(sigma, (int)list[2].value[axis], radius_of(sigma, list[1].value[0]), &m->lines[axis]);

@@ -375,7 +375,9 @@ class Elsewhere(GuessTest):
     def test_who_does_it(self):
         for word, program in (("median", "vips median"), ("bilateral", "bilateralFilter()"), ("canny", "Canny()"), ("resize", "vipsthumbnail"),
                               ("rotate", "jpegtran"), ("crop", "vips crop"), ("threshold", "threshold()"), ("dilate", "dilate()"),
-                              ("erode", "erode()"), ("Median-Filter", "vips median"), ("clahe", "-equalize"), ("invert", "--scale -1")):
+                              ("erode", "erode()"), ("Median-Filter", "vips median"), ("clahe", "-equalize"), ("invert", "--scale -1"),
+                              ("hillshade", "gdaldem"), ("sigma-clip", "sigma_clip()"), ("watershed", "skimage"), ("kmeans", "KMeans"),
+                              ("match_template", "matchTemplate()")):
             self.usage_error(program, "-i", "a.png", "-f", word, "-o", "x.png")
             for words in ((word,), (word, "a.png", "x.png"), (word, "--width", "100")):
                 said = self.usage_error(program, *words).stderr

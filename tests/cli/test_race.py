@@ -28,6 +28,8 @@ class Race(CommandTest):
         text = self.race("-f", "sobel_x", "-f", "sobel_y", "--combine", "magnitude", "--verify").stdout
         self.assertRegex(text, r"fft +it takes one filter at a time")
         self.assertIn("samples compared", text)
+        text = self.gconv("-i", "a.png", "-f", "sharpen", "-a", "direct,winograd", "-o", "w.png").stdout
+        self.assertRegex(text, "winograd +none of this name for plain filters")
 
     def test_several_results(self):
         self.photo("a.png")

@@ -664,6 +664,7 @@ class OtherSyntaxes(DataTest):
         for name, content, says in (("a.xlsx", None, "is a workbook of Excel: save the sheet as CSV"), ("u.txt", "x\ty\n1\t2\n".encode("utf-16"), "is UTF-16"),
                                     ("u.txt", "x\ty\n1\t2\n".encode("utf-16-be"), "has a byte 0: this is no text"), ("a.parquet", b"PAR1xxxx", "is a table of Parquet: write it by DataFrame.to_csv()"),
                                     ("a.h5", b"\x89HDF\r\n\x1a\n", "is a file of HDF5"), ("a.pkl", b"\x80\x04\x95", "is a pickle of Python"),
+                                    ("a-idx3-ubyte", b"\0\0\x08\x03" + bytes(20), "is an IDX file of images"),
                                     ("a.arff", b"@RELATION iris\n@DATA\n1,2\n", "is ARFF: leave out all lines up to @data"), ("a.json", b'{"x": [1, 2]}', "is JSON")):
             if content is not None:
                 self.write(name, content)

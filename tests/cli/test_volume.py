@@ -149,11 +149,14 @@ class Volume(helper.CommandTest):
     def test_units_and_refusals(self):
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
         self.check(wanted, "gaussian:sigma=0.5um,truncate=3", "--spacing", "0.5x0.25x0.25")
+        for sigma, spec in ((2, 0, 0), "2x0x0"), ((0, 1, 2), "0x1x2"):
+            self.check(ndimage.gaussian_filter(self.array.astype(float), sigma, mode="constant", truncate=3),
+                       f"gaussian:sigma={spec}")
         (self.folder / "out.npy").unlink()
         job = "volume", "in.npy", "-o", "out.npy", "-f"
         for text, spec, *options in (("how far its voxels are apart", "gaussian:sigma=1um"), ("say how wide", "gaussian"),
                                      ("one number or three", "gaussian:sigma=1x2"), ("no parameter", "gaussian:size=3"),
-                                     ("from 0.001 to", "gaussian:sigma=0"), ("of volumes there are", "median"),
+                                     ("from 0.001 to", "gaussian:sigma=0"), ("along its axis", "gaussian:sigma=1x0x1,order=0x1x0"), ("of volumes there are", "median"),
                                      ("sums to 0", "sobel_x", "--border", "normalize"), ("magnitude", "sobel", "--nan", "fill"),
                                      ("weights are", "box", "--weights", "taps.npy"), ("whole number", "box:size=2.5")):
             self.gconv(*job, spec, *options, status=(1, 2))
