@@ -168,8 +168,8 @@ gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *
 const gconv_format_info *gconv_output_format(const char *path);
 
 /* The format that gconv_outputs_name() gives the results, without regard to naming->same. *one_file says whether
- * naming->output is the name of a file, rather than a folder or a template. */
-const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file);
+ * naming->output is the name of a file, rather than a folder or a template. `many`: gconv_inputs.many. */
+const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool many, bool *one_file);
 
 /* Refuses, with GCONV_BAD_ARGUMENT, a result
  *   - outside the folder of naming->output or, of a template, outside the folder before its first field;

@@ -127,7 +127,7 @@ static gconv_status name_of_banks(gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
   bool one_file, whole = gconv_job_last_network(job) || job->svm;
-  const gconv_format_info *format = gconv_outputs_format(&settings->naming, &one_file);
+  const gconv_format_info *format = gconv_outputs_format(&settings->naming, job->inputs.many, &one_file);
   if (whole) {
     GCONV_TRY(gconv_job_choose_outputs(job, one_file));
     GCONV_TRY(gconv_job_present_network(job, format));
@@ -176,7 +176,7 @@ static int32_t channels_of_first(const gconv_main_job *job) {
 static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status) {
   const gconv_texts *filters = &job->settings->last.filters;
   bool array = filters->count == 1 && gconv_ends_in(filters->items[0], ".npy");
-  bool one_file, arrays = gconv_outputs_format(&job->settings->naming, &one_file)->tensors;
+  bool one_file, arrays = gconv_outputs_format(&job->settings->naming, job->inputs.many, &one_file)->tensors;
   int32_t channels = array && arrays && job->filters.count >= 2 ? channels_of_first(job) : 0;
   if (channels < 1 || job->filters.count % (size_t)channels != 0)
     return status;
@@ -191,7 +191,7 @@ static gconv_status name_of_filters(gconv_main_job *job) {
   naming.keeps = job->common->no_clobber || job->settings->skip_existing || job->settings->newer;
   naming.filters = &job->filters;
   naming.each_filter = job->settings->combine == GCONV_COMBINE_NONE;
-  bool one_file, arrays = gconv_outputs_format(&naming, &one_file)->tensors,
+  bool one_file, arrays = gconv_outputs_format(&naming, job->inputs.many, &one_file)->tensors,
                  one = !naming.each_filter || job->filters.count == 1;
   gconv_inputs named = job->inputs;
   job->batch.one_array = arrays && one_file && one && named.count > 1;

@@ -61,6 +61,11 @@ static bool is_folder(const char *path) {
   return (path[0] && path[strlen(path) - 1] == '/') || gconv_is_folder(path);
 }
 
+/* Whether the output `path` is a folder, as it is for `many` inputs if it has no known extension. "-" is standard output. */
+static bool names_folder(const char *path, bool many) {
+  return strcmp(path, "-") != 0 && (is_folder(path) || (many && !gconv_format_by_path(path)));
+}
+
 /* Writes all extensions that can be written: "png jpg jpeg ...". */
 static void list_extensions(char *text, size_t size) {
   const gconv_format_info *format;
@@ -130,12 +135,11 @@ static gconv_status name_folder(struct namer *namer, const char *folder) {
 
 /* Names results by the path `plain` of a folder or a file. `fixed`: the same path as a template without fields. */
 static gconv_status name_plainly(struct namer *namer, const char *plain, const char *fixed) {
-  bool standard = strcmp(namer->naming->output, "-") == 0;
-  if (!standard && (is_folder(plain) || (namer->inputs->many && !gconv_format_by_path(plain))))
+  if (names_folder(plain, namer->inputs->many))
     return name_folder(namer, fixed);
   GCONV_TRY(set_pattern(namer, strdup(fixed), strdup(fixed)));
   GCONV_TRY(choose_format(namer, true));
-  if (standard && isatty(STDOUT_FILENO))
+  if (strcmp(plain, "-") == 0 && isatty(STDOUT_FILENO))
     return gconv_fail(GCONV_BAD_ARGUMENT, "-: an image is not written to a terminal: send it to a file or another program");
   return GCONV_OK;
 }
@@ -278,21 +282,21 @@ static gconv_status find_formats(struct namer *namer) {
 
 /* ---- The format ---------------------------------------------------------------------------------------------------- */
 
-static bool is_one_file(const char *output) {
+static bool is_one_file(const char *output, bool many) {
   size_t length = strlen(output);
   if (length == 0 || output[length - 1] == '/' || gconv_template_is_one(output))
     return false;
   GCONV_FREED char *path = gconv_template_plain(output);
-  return !path || !is_folder(path);
+  return !path || !names_folder(path, many);
 }
 
-const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file) {
+const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool many, bool *one_file) {
   if (!naming || !(naming->output || naming->in_place) || !one_file)
     return NULL;
   *one_file = false;
   if (naming->in_place)
     return gconv_output_format("-");
-  *one_file = is_one_file(naming->output);
+  *one_file = is_one_file(naming->output, many);
   const gconv_format_info *format = naming->format ? naming->format
                                     : *one_file || gconv_template_is_one(naming->output)
                                         ? gconv_format_by_path(naming->output)
