@@ -69,8 +69,13 @@ GCONV_INLINE TARGET void NAME(add_down)(const integer_sum *s, const size_t count
 GCONV_INLINE TARGET void NAME(add_around)(const integer_sum *s, const BYTES *above, const BYTES *at, const BYTES *below,
                                           BYTES *words) {
   const BYTES begin = OF(set1_epi16)((short)s->begin), middle = OF(set1_epi16)((short)s->middle);
-  UNROLL for (int i = 0; i < 2 * NAME(VECTORS_OF); i++) words[i] =
-      OF(add_epi16)(OF(add_epi16)(above[i], below[i]), OF(add_epi16)(begin, OF(mullo_epi16)(at[i], middle)));
+  UNROLL for (int i = 0; i < 2 * NAME(VECTORS_OF); i++) {
+    if (s->middle == 2) /* each sum of neighbours serves two rows */
+      words[i] = OF(add_epi16)(OF(add_epi16)(above[i], at[i]), OF(add_epi16)(at[i], below[i]));
+    else
+      words[i] = OF(add_epi16)(OF(add_epi16)(above[i], below[i]), OF(mullo_epi16)(at[i], middle));
+    words[i] = OF(add_epi16)(words[i], begin);
+  }
 }
 
 GCONV_INLINE TARGET void NAME(keep_words)(const BYTES *words, uint8_t *to) {
@@ -113,7 +118,7 @@ GCONV_INLINE TARGET BYTES NAME(level)(const integer_sum *s, BYTES sum) {
   const BYTES low = OF(set1_epi16)((short)s->low);
   if (s->wrap)
     return AND_BYTES(NAME(wrapped)(s, sum), OF(set1_epi16)(255));
-  BYTES level = OF(subs_epu16)(sum, low);
+  BYTES level = s->low == 0 ? sum : OF(subs_epu16)(sum, low);
   if (s->factor) {
     level = OF(mulhi_epu16)(OF(add_epi16)(level, OF(set1_epi16)((short)s->half)), OF(set1_epi16)((short)s->factor));
     return OF(min_epu16)(OF(srli_epi16)(level, COUNT_OF(s->shift)), OF(set1_epi16)(255));
@@ -293,8 +298,8 @@ GCONV_INLINE TARGET void NAME(make_of)(const integer_sum *sum, const bool down, 
   }
 }
 
-/* Makes SHARED rows of results, which share sums along rows. `shifts` is -1, or says that sums become levels by rounding and
- * whether a shift comes first. */
+/* Makes SHARED rows of results, which share sums along rows. `shifts` is -1, or sums become levels by rounding: after a
+ * shift unless it is 0; if it is 2, they are those of a binomial. */
 GCONV_INLINE TARGET void NAME(make_shared_of)(const integer_sum *sum, const size_t count, const integer_kind kind,
                                               const int shifts, size_t first, size_t samples, void *const *rows) {
   integer_few few;
@@ -303,6 +308,8 @@ GCONV_INLINE TARGET void NAME(make_shared_of)(const integer_sum *sum, const size
     copy.wrap = copy.absolute = false;
     copy.factor = 0;
     copy.shift = shifts == 0 ? 0 : copy.shift > 0 ? copy.shift : 1;
+    copy.low = shifts == 2 ? 0 : copy.low;
+    copy.middle = shifts == 2 ? 2 : copy.middle;
   }
   for (size_t x = 0; x < samples; x += NAME(WIDTH)) {
     NAME(words) along[SHARED + 2], words;
@@ -329,6 +336,8 @@ static TARGET void NAME(make_shared)(const integer_sum *sum, integer_kind kind, 
     SHARED_BY_COUNT(AS_FLOATS, -1);
   else if (plain && sum->shift == 0)
     SHARED_BY_COUNT(AS_LEVELS, 0);
+  else if (plain && sum->low == 0 && sum->middle == 2)
+    SHARED_BY_COUNT(AS_LEVELS, 2);
   else if (plain)
     SHARED_BY_COUNT(AS_LEVELS, 1);
   else
