@@ -273,14 +273,12 @@ static inline integer_sum copy_of(const integer_sum *sum, const size_t count, in
  * has sums along input rows, and `line` is one input row. For each filter follow its sums of a piece, and an integer_sum
  * with its sources and taps. The columns of a span come last. */
 typedef struct places {
-  size_t row, ring_rows, shared, piece, stride, units; /* bytes of a row; rows of the ring, and of results that
-                                                           share sums; pixels and floats of a piece; units */
+  size_t row, ring_rows, shared, piece, stride, units; /* bytes; rows, of a group of results; pixels, floats of a piece */
   size_t line, sums, filters, sources, taps, columns, end;
 } places;
 
 static places places_of(const gconv_problem *problem) {
-  size_t filters = (size_t)problem->filters, unit = 128;
-  const size_t shared = may_share(problem) ? SHARED : 1;
+  size_t filters = (size_t)problem->filters, unit = 128, shared = may_share(problem) ? SHARED : 1;
   places at = {.ring_rows = (size_t)(problem->rows - 1) * (size_t)problem->dilation_y + shared,
                .shared = shared,
                .piece = PIECE / (size_t)problem->channels / unit * unit,
@@ -403,11 +401,12 @@ static void make_piece(walk *w, int32_t p, size_t first, size_t count) {
   const gconv_execution *execution = w->execution;
   const gconv_problem *problem = execution->problem;
   const integer_kind kind = !w->levels ? AS_FLOATS : problem->out_type == GCONV_U8 ? AS_LEVELS : AS_WORDS;
-  void *rows[SHARED] = {w->sums, w->sums, w->sums, w->sums}; /* for rows that nobody wants */
+  void *rows[SHARED]; /* those that nobody wants go to where floats go */
   for (int32_t k = 0; k < problem->filters; k++) {
-    for (int32_t r = 0; r < w->count; r++)
-      rows[r] = w->levels ? (void *)(gconv_output_row(execution, k, p + r) + first * gconv_type_bytes(problem->out_type))
-                          : w->sums + (size_t)(k + r) * w->at.stride;
+    for (int32_t r = 0; r < (int32_t)w->at.shared; r++)
+      rows[r] = w->levels && r < w->count
+                    ? (void *)(gconv_output_row(execution, k, p + r) + first * gconv_type_bytes(problem->out_type))
+                    : w->sums + (size_t)(k + r) * w->at.stride;
     GCONV_CALL_ISA(make, (&w->filters[k], kind, first, count, rows));
     for (int32_t r = 0; w->levels && problem->keep_alpha && r < w->count; r++)
       if (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE)
@@ -448,10 +447,9 @@ static gconv_status execute(const gconv_execution *execution) {
   for (size_t row = 0; row < (w.two ? 1 : w.at.ring_rows); row++)
     past[row * w.at.row] = 0; /* the last byte's neighbour has a tap of 0: any value would do, but memcheck wants one */
   const int64_t begin = execution->first_row, ring = (int64_t)w.at.ring_rows;
-  const bool shares = filter_at(execution, 0)->shares;
   int64_t loaded = begin; /* rows before this one have been in the ring */
   for (int32_t p = execution->first_row; p < execution->end_row; p += w.count) {
-    w.count = !shares ? 1 : execution->end_row - p < SHARED ? execution->end_row - p : SHARED;
+    w.count = !w.filters[0].shared ? 1 : execution->end_row - p < SHARED ? execution->end_row - p : SHARED;
     for (; loaded < p + ring - (int64_t)w.at.shared + w.count; loaded++)
       load_row(&w, loaded - problem->pad_top, &span, (size_t)((loaded - begin) % ring));
     find_sources(&w, (size_t)((p - begin) % ring));

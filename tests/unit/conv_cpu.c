@@ -498,6 +498,47 @@ static void wraps_integers_exactly(void **state) {
   gconv_device_close(device);
 }
 
+/* Rows of integer filters share sums, four rows at a time. Images of any height, the rows that are left over, and results of
+ * any type are those of the reference. */
+static void rows_share_sums(void **state) {
+  (void)state;
+  static const float filters[][9] = {{1, 2, 1, 2, 4, 2, 1, 2, 1},
+                                     {-1, 0, 1, -2, 0, 2, -1, 0, 1},
+                                     {1, 1, 1, 1, 1, 1, 1, 1, 1},
+                                     {1, 2, 1, 3, 6, 3, 1, 2, 1},
+                                     {-1, -2, -1, 0, 0, 0, 1, 2, 1}};
+  gconv_device *device = NULL;
+  assert_int_equal(gconv_device_open("cpu", 1, &device), GCONV_OK);
+  for (int i = 0; i < 9 * 5 * 4 * 4 * 2; i++) { /* heights, filters, types, channels, ranges */
+    const shape s = {GCONV_U8, GCONV_U8, 1 + i % 9, 300 + i, 1 + i / 180 % 4, 3, 3, 1, ORDINARY, .alpha = i / 180 % 4 == 3};
+    const gconv_type type = (gconv_type[]){GCONV_U8, GCONV_F32, GCONV_I16, GCONV_U16}[i / 45 % 4];
+    const float *taps = filters[i / 9 % 5];
+    gconv_image image = make_image(&s);
+    const gconv_filter filter = {.rows = 3,
+                                 .columns = 3,
+                                 .anchor_row = 1,
+                                 .anchor_column = 1,
+                                 .divisor = taps[0] > 0 ? 16 : 1,
+                                 .taps = (float *)taps};
+    gconv_options options = gconv_options_default();
+    options.algorithm = "integer";
+    options.sets_type = true;
+    options.output_type = type;
+    options.border = (gconv_border)(i % 5);
+    options.range = i >= 720 && type != GCONV_I16 ? GCONV_RANGE_ABS : GCONV_RANGE_CLAMP;
+    gconv_image got = filtered(device, &image, &filter, &options);
+    options.algorithm = "reference";
+    gconv_image wanted = filtered(device, &image, &filter, &options);
+    for (size_t y = 0; y < (size_t)s.height; y++)
+      assert_memory_equal((char *)got.data + y * got.row_bytes, (char *)wanted.data + y * wanted.row_bytes,
+                          (size_t)s.width * (size_t)s.channels * gconv_type_bytes(type));
+    gconv_image_free(&got);
+    gconv_image_free(&wanted);
+    gconv_image_free(&image);
+  }
+  gconv_device_close(device);
+}
+
 /* Lanes beyond the last sample are dropped, but numbers that are almost 0 make their processor 10 to 30 times slower. So no
  * result depends on this: whatever lay in memory, no lane computes such numbers. */
 static void no_lane_computes_what_lay_in_memory(void **state) {
@@ -654,6 +695,7 @@ int main(void) {
                                      cmocka_unit_test(every_algorithm_is_right_on_wide_images),
                                      cmocka_unit_test(wrapping_is_casting),
                                      cmocka_unit_test(wraps_integers_exactly),
+                                     cmocka_unit_test(rows_share_sums),
                                      cmocka_unit_test(no_lane_computes_what_lay_in_memory),
                                      cmocka_unit_test(auto_chooses_by_rank_and_zeros),
                                      cmocka_unit_test(integers_are_found),
