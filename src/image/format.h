@@ -26,7 +26,7 @@ typedef struct gconv_reader {
   gconv_image header; /* set by open(): all but data, row_bytes and plane_bytes; owns its metadata, as the file has them */
   bool open_ended;  /* set by open() or look_behind(): `header` belongs to the first image, and more may follow, as in pipes,
                        in files whose images are not counted, and in files whose images differ */
-  char apart[320];  /* set by open(), with open_ended: why the images cannot be frames of one image; "": they can */
+  char apart[400];  /* set by open(), with open_ended: why the images cannot be frames of one image; "": they can */
   bool one_by_one;  /* the caller reads each image by itself, even if `apart` is set */
   int64_t pictures; /* set by open(): if above 1, how many pictures the file has; the first is read, and a warning says so */
   bool next_asked;  /* gconv_reader_next() was called */

@@ -94,6 +94,10 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
   return !rows->reader.out_of_order && rows->reader.orientation == 1;
 }
 
+bool gconv_row_reader_is_turned(const gconv_row_reader *rows) {
+  return rows->reader.orientation > 1;
+}
+
 size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
   enum { BUFFERS = 2 << 20 }; /* buffers of the file, and of rows read ahead */
   const gconv_reader *reader = &rows->reader;

@@ -20,6 +20,8 @@ const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
 /* Returns whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy
  * in Fortran order, and photos that EXIF rotates: gconv_image_read() reads them. */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
+/* Returns whether the image, or the current frame, is stored turned or mirrored. */
+bool gconv_row_reader_is_turned(const gconv_row_reader *reader);
 /* Returns about how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that
  * EXIF rotates is copied. */
 size_t gconv_row_reader_bytes(const gconv_row_reader *reader);

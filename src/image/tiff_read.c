@@ -76,15 +76,17 @@ static gconv_status add_page(gconv_tiff_reading *s) {
   return GCONV_OK;
 }
 
-static void describe(const gconv_image *header, char text[80]) {
-  snprintf(text, 80, "%d x %d pixels of %d %s samples%s", header->width, header->height, header->channels,
-           gconv_type_name(header->type), header->alpha ? " with alpha" : "");
+static void describe(const gconv_image *header, char text[120]) {
+  char number[GCONV_NODATA_BYTES];
+  snprintf(text, 120, "%d x %d pixels of %d %s samples%s%s%s", header->width, header->height, header->channels,
+           gconv_type_name(header->type), header->alpha ? " with alpha" : "", header->has_nodata ? ", no data " : "",
+           header->has_nodata ? gconv_nodata_write(header->nodata, number) : "");
 }
 
 /* Compares two pages. Pages that are alike become the frames of one image. If they differ, sets reader->apart: then each
  * page is an image of its own. */
 static void compare(const gconv_tiff_reading *s, const gconv_tiff_page *first, const gconv_tiff_page *other) {
-  char one[80], two[80];
+  char one[120], two[120];
   gconv_reader *reader = s->reader;
   bool same = gconv_image_alike(&first->header, &other->header);
   if (reader->apart[0] || (same && first->orientation == other->orientation))

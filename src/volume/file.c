@@ -2,6 +2,7 @@
 /* The public functions for volumes in memory, and in files, which are filtered slab by slab. */
 #include "base/arguments.h"
 #include "base/memory.h"
+#include "base/nodata.h"
 #include "base/status.h"
 #include "image/metadata.h"
 #include "image/rows.h"
@@ -31,10 +32,21 @@ static gconv_status read_plane(passage *p) {
   GCONV_TRY(gconv_row_reader_next_frame(p->reader, &found));
   const gconv_image *header = gconv_row_reader_header(p->reader);
   if (!found || header->type != p->like.type || header->height != p->like.height || header->width != p->like.width ||
-      header->channels != p->like.channels)
+      header->channels != p->like.channels || header->alpha != p->like.alpha)
     return gconv_fail(GCONV_BAD_FILE,
                       "the planes of a volume have one size and type, and plane %d has another, or is missing",
                       p->begin + p->window.frames + 1);
+  if (!gconv_nodata_same(header, &p->like))
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "the planes of a volume have one number of no data, or none, and plane %d has another than the first: "
+                      "make them agree",
+                      p->begin + p->window.frames + 1);
+  if (gconv_row_reader_is_turned(p->reader))
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "plane %d is stored turned or mirrored, as its orientation says: make all upright first: gconv -i IN -f "
+        "identity -o OUT.tif",
+        p->begin + p->window.frames + 1);
   uint8_t *to = (uint8_t *)p->window.data + (size_t)p->window.frames * p->window.plane_bytes;
   GCONV_TRY(gconv_row_reader_read(p->reader, to, p->window.row_bytes, p->like.height));
   p->window.frames++;

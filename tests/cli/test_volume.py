@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """gconv volume: filters of three dimensions, against scipy.ndimage in float64; slabs, strides, types, units, refusals."""
 import os
+import struct
 import unittest
 
 import numpy
@@ -145,6 +146,28 @@ class Volume(helper.CommandTest):
         (self.folder / "in.fits").write_bytes(header.encode() + self.array.astype(">f4").tobytes().ljust(2880 * 64, b"\0"))
         job = "volume", "in.fits", "-f", "gaussian:sigma=1um", "-o", "out.npy"
         self.assertIn("how far its voxels are apart", self.gconv(*job, status=(1, 2)).stderr)
+
+    def stack(self, planes, which, more):
+        """A TIFF of float pages, of which one has further tags."""
+        content = struct.pack("<2sHI", b"II", 42, 8)
+        for i, plane in enumerate(planes):
+            (height, width), data = plane.shape, plane.tobytes()
+            tags = {256: (4, width), 257: (4, height), 258: (3, 32), 259: (3, 1), 262: (3, 1), 273: (4, 0), 277: (3, 1), 278: (4, height),
+                    279: (4, len(data)), 339: (3, 3), **(more if i == which else {})}
+            tags[273] = (4, len(content) + 6 + 12 * len(tags))
+            entries = [struct.pack("<HHII", tag, kind, 1 + (kind == 2), value) for tag, (kind, value) in sorted(tags.items())]
+            after = tags[273][1] + len(data) if i + 1 < len(planes) else 0
+            content += struct.pack("<H", len(tags)) + b"".join(entries) + struct.pack("<I", after) + data
+        (self.folder / "p.tif").write_bytes(content)
+
+    def test_planes_that_disagree(self):
+        for which in 0, 2:
+            for more, word in (({274: (3, 3)}, "upright"), ({42113: (2, ord("7"))}, "no data")):
+                self.stack(self.array[:3], which, more)
+                self.assertIn(word, self.gconv("volume", "p.tif", "-f", "box:size=3", "-o", "o.npy", status=1).stderr)
+                self.assertFalse((self.folder / "o.npy").exists())
+        self.stack(self.array[:3], 0, {})
+        self.gconv("volume", "p.tif", "-f", "box:size=3", "-o", "o.npy")
 
     def test_units_and_refusals(self):
         wanted = ndimage.gaussian_filter(self.array.astype(float), (1, 2, 2), mode="constant", truncate=3)
