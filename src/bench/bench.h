@@ -143,6 +143,10 @@ gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type t
 /* Makes numbers in [0, 1), the same for every run of the program. gconv_release() frees them. `what`: for the error text. */
 gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *what, float **numbers);
 
+/* Returns the numbers that the user gave, if there are any, else `own`, which end before a 0, or after `most`. Sets *count.
+ * given: may be NULL. */
+const int32_t *gconv_bench_numbers(const gconv_bench_list *given, const int32_t *own, int32_t most, int32_t *count);
+
 /* Appends a filter of size x size random taps to *filters. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters);
 
@@ -277,10 +281,6 @@ const char *gconv_bench_figure_at(size_t index);
 
 /* Returns the name of an experiment, or NULL past the end. */
 const char *gconv_bench_experiment_at(size_t index);
-
-/* Returns the numbers that the user gave, if there are any, else `own`, which end before a 0, or after `most`. Sets *count.
- * given: may be NULL. */
-const int32_t *gconv_bench_numbers(const gconv_bench_list *given, const int32_t *own, int32_t most, int32_t *count);
 
 /* Measures and reports the experiment of the settings. */
 gconv_status gconv_bench_experiment(gconv_bench *bench);

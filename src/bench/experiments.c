@@ -134,15 +134,6 @@ static const experiment experiments[] = {
 };
 /* clang-format on */
 
-const int32_t *gconv_bench_numbers(const gconv_bench_list *given, const int32_t *own, int32_t most, int32_t *count) {
-  *count = given ? given->count : 0;
-  if (*count > 0)
-    return given->items;
-  while (*count < most && own[*count] > 0)
-    ++*count;
-  return own;
-}
-
 /* ---- The grid ---- */
 
 /* Names a row: "10 x 3x128x128, 8 filters 3x3" without the number of the x axis, which goes to row->filter. */

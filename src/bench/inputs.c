@@ -46,6 +46,15 @@ gconv_status gconv_bench_draw_numbers(size_t count, uint64_t seed, const char *w
   return GCONV_OK;
 }
 
+const int32_t *gconv_bench_numbers(const gconv_bench_list *given, const int32_t *own, int32_t most, int32_t *count) {
+  *count = given ? given->count : 0;
+  if (*count > 0)
+    return given->items;
+  while (*count < most && own[*count] > 0)
+    ++*count;
+  return own;
+}
+
 /* The filter is written as an ImageMagick kernel, and read like any other. Its taps have both signs, so that responses stay
  * small. Their sum is about 0.3, because gconv warns of sums near 0. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
