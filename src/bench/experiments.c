@@ -105,7 +105,7 @@ static const experiment experiments[] = {
     {NETS("mlp-5.7", "set xlabel 'neurons of input and hidden layer'\nset ylabel 'times as fast as one core'\n"
                      "set logscale y\n"),
      .sizes = {15360}},
-    {NETS("mlp-16", ALONG_CASES "set ylabel 'times as fast as one core'\n"), .sizes = {NUMBERS_OF_CASES}},
+    {NETS("mlp-16", ALONG_CASES "set ylabel 'times as fast'\n"), .sizes = {NUMBERS_OF_CASES}},
     {NETS("mlp-17", ALONG_CASES "set ylabel 'ms an epoch'\n"), .sizes = {NUMBERS_OF_CASES}},
     {.name = "rbf",
      .measure = gconv_bench_rbf,

@@ -378,9 +378,8 @@ static gconv_status time_epochs(gconv_bench *bench, const problem *p, const meth
 enum { MOST_METHODS = 16 };
 
 static gconv_bench_row begin_row(const figure *f, const problem *p, const method *m, bool first) {
-  static const char *const titles[] = {[AN_EPOCH] = "an epoch",
-                                       [ITS_PARTS] = "the parts of 100 epochs",
-                                       [A_RUN] = "a run of 1000 epochs with all before and after"};
+  static const char *const titles[] = {
+      [AN_EPOCH] = "an epoch", [ITS_PARTS] = "the parts of 100 epochs", [A_RUN] = "whole runs of 1000 epochs"};
   gconv_bench_row row = {.algorithm = m->name, .items = p->net.cases, .threads = first ? 1 : 0};
   row.place = f->along == PARAMETERS ? (double)p->count : f->along == INPUTS ? p->net.widths[0] : p->net.cases;
   row.draws_speed_up = f->draws != NULL;
