@@ -91,8 +91,8 @@ class Experiments(CommandTest):
         except OSError:  # which measures the energy
             del panels["joules"]
         for name, own in (("windows", ("--sizes", "50")), ("mlp-17", ("--sizes", "500")), ("layouts", ("--image", "30x20x8", "--batches", "2"))):
-            words = ("bench", "-d", "cuda", "--experiment", name, "--runs", "1", "--json", *own, "--profile", "--plot", "p.svg")
-            done = self.gconv(*words, env={"PATH": "/nowhere"}, status=1)  # without gnuplot, scripts are left
+            whole = ("bench", "-d", "cuda", "--experiment", name, "--runs", "1", "--json", *own, "--profile", "--plot", "p.svg")
+            done = self.gconv(*whole, env={"PATH": "/nowhere"}, status=1)  # without gnuplot, scripts are left
             rows = [row for row in json.loads(done.stdout)["rows"] if row.get("method") not in ("one-core", "all-cores", "trainer")]
             self.assertGreater(len(rows), 1, name)
             for row in rows:
