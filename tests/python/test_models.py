@@ -89,6 +89,23 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(gconv.UnsupportedError, "takes the device cpu|take the device cpu|no CUDA|CUDA|cannot be used"):
             net([X, s], device="cuda")
 
+    def test_arrays_of_the_caller(self):
+        """Runs read and write them in place. None may change an input, or write to a result of an earlier call."""
+        nodes = [node("Relu", ["x"], "r"), node("Mul", ["r", "s"], "y"), node("Identity", ["y"], "z")]
+        network = self.network(model(nodes, {"x": ("float32", ("n", "k")), "s": ("float32", (1,))},
+                                     {name: ("float32", None) for name in ("r", "y", "z")}))
+        kept = []
+        for turn in range(3):
+            x, s = np.tile(np.float32([[turn + 1, -1], [2, 3]]), (200, 200)), np.float32([turn + 1])
+            given = x.copy()
+            shifted = np.frombuffer(b"." + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)  # not aligned
+            for array in given, shifted:
+                kept.append((network({"x": array, "s": s}, output=["r", "y", "z", "r"]), np.maximum(x, 0), s))
+                np.testing.assert_array_equal(array, x)
+        for (r, y, z, again), relu, s in kept:
+            for made, wanted in (r, relu), (again, relu), (y, relu * s), (z, relu * s):
+                np.testing.assert_array_equal(made, wanted)
+
     def test_levels_with_channels_last(self):
         net, levels = self.network(LEVELS), (X * 255).astype(np.uint8)
         wanted = np.einsum("kc,nchw->nkhw", W[:, :, 0, 0], levels.astype(np.float32))
