@@ -91,20 +91,18 @@ class Models(unittest.TestCase):
 
     def test_arrays_of_the_caller(self):
         """Runs read and write them in place. None may change an input, or write to a result of an earlier call."""
-        nodes = [node("Relu", ["x"], "r"), node("Mul", ["r", "s"], "y"), node("Identity", ["y"], "z")]
-        network = self.network(model(nodes, {"x": ("float32", ("n", "k")), "s": ("float32", (1,))},
-                                     {name: ("float32", None) for name in ("r", "y", "z")}))
+        nodes = [node("Conv", ["x", "w"], "c"), node("Mul", ["c", "s"], "y"), node("Identity", ["y"], "z")]
+        network = self.network(model(nodes, {"x": ("float32", ANY), "s": ("float32", (1,))}, {name: ("float32", ANY) for name in "cyz"}, {"w": W}))
         kept = []
         for turn in range(3):
-            x, s = np.tile(np.float32([[turn + 1, -1], [2, 3]]), (200, 200)), np.float32([turn + 1])
-            given = x.copy()
+            x, s = RANDOM.random((1, 3, 200, 200), dtype=np.float32), np.float32([turn + 1])
             shifted = np.frombuffer(b"." + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)  # not aligned
-            for array in given, shifted:
-                kept.append((network({"x": array, "s": s}, output=["r", "y", "z", "r"]), np.maximum(x, 0), s))
+            for array in x.copy(), shifted:
+                kept.append((network({"x": array, "s": s}, output=["c", "y", "z", "c"]), np.einsum("kc,nchw->nkhw", W[:, :, 0, 0], x), s))
                 np.testing.assert_array_equal(array, x)
-        for (r, y, z, again), relu, s in kept:
-            for made, wanted in (r, relu), (again, relu), (y, relu * s), (z, relu * s):
-                np.testing.assert_array_equal(made, wanted)
+        for (c, y, z, again), mixed, s in kept:
+            for made, wanted in (c, mixed), (again, mixed), (y, mixed * s), (z, mixed * s):
+                self.same(made, wanted)
 
     def test_levels_with_channels_last(self):
         net, levels = self.network(LEVELS), (X * 255).astype(np.uint8)
