@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv classify of a network: predictions of the rows of a table, the windows of a signal, or images. */
 #include "base/printable.h"
+#include "cli/bank.h"
 #include "cli/classify.h"
 #include "cli/job.h"
 
@@ -158,7 +159,7 @@ static gconv_status prepare(networking *n) {
   const gconv_common *common = c->common;
   const gconv_network *network = &n->network;
   GCONV_TRY(gconv_classify_check_outputs(c));
-  GCONV_TRY(gconv_network_read(c->path, &n->network));
+  GCONV_TRY(gconv_network_load(c->path, &n->network));
   const bool softmax = network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
   c->classes = (const char *const *)network->classes;
   c->class_count = network->class_count;

@@ -42,11 +42,14 @@ static gconv_status check_model(const char *path) {
     return GCONV_OK;
   if (dot && strcmp(dot, ".onnx") == 0) {
     const gconv_status status = gconv_network_import(path, NULL, &network);
+    const bool chain = status == GCONV_OK && network.count > 0;
     gconv_network_free(&network);
     if (status != GCONV_OK)
       return gconv_refuse("%s: is an ONNX model that cannot become a network: %s", path, gconv_last_error());
-    return gconv_refuse("%s: is an ONNX model: gconv bank convert %s -o n.safetensors makes a network of it first", path,
-                        path);
+    return chain ? GCONV_OK
+                 : gconv_refuse(
+                       "%s: is an ONNX model whose layers are no chain: gconv -i IMAGE -f %s -o outputs.npy applies it",
+                       path, path);
   }
   if (printable == got)
     return gconv_refuse(
@@ -203,7 +206,7 @@ const gconv_command gconv_command_classify = {
     .synopsis = "classify MODEL -i INPUT [-o OUTPUT] [OPTION...]",
     .help = "classify the rows of a table, windows, images or pixels by a trained network or support vector machine",
     .details =
-        "MODEL is a network of gconv train, or a model of gconv svm or of LIBSVM, known by its content.\n\n"
+        "MODEL is a network of gconv train or a chain of layers in ONNX, or a model of gconv svm or of LIBSVM.\n\n"
         "INPUT is a table, a signal, an image or a folder of images, as the network was trained. Predictions are\n"
         "CSV: case, class, probability; or the outputs of a network without classes. Labels after the columns are\n"
         "passed over.\n\n"

@@ -131,28 +131,6 @@ static gconv_status draw(const char *path, const drawn *d, const char *output) {
   return gconv_page_write(output, put_drawing, &what);
 }
 
-gconv_status gconv_graph_print(const char *path, const char *output) {
-  drawn d = {0};
-  gconv_status status = begin(path, &d);
-  if (status == GCONV_OK && d.network.graph && d.plan)
-    status = output ? draw(path, &d, output) : print_graph(path, &d);
-  else if (d.network.graph && !output) { /* the graph cannot be planned, as it takes no images */
-    gconv_print(stdout, "%s: a graph of nodes\n", path);
-    print_tensors("input", d.network.inputs, d.network.input_count);
-    print_tensors("output", d.network.outputs, d.network.output_count);
-    gconv_print(stdout, "  not drawn   %s\n", gconv_last_error());
-    status = GCONV_OK;
-  }
-  if (output && status == GCONV_OK && !(d.network.graph && d.plan))
-    status = gconv_fail(GCONV_UNSUPPORTED,
-                        d.network.graph ? "%s: cannot be planned for an image, so that it is not drawn: %s"
-                                        : "%s: is a chain of layers, and -o draws graphs: gconv bank convert MODEL -o "
-                                          "net.safetensors makes a network, whose layers gconv info lists",
-                        path, gconv_last_error());
-  end(&d);
-  return status;
-}
-
 /* ---- As text ---- */
 
 /* Writes an activation and its slope, such as "relu" or "leaky 0.1"; "" if there is none. */
@@ -259,6 +237,29 @@ static void print_network(const char *path, const drawn *d) {
   if (name_loss(network->loss))
     printf("  loss        %s\n", name_loss(network->loss));
   print_trained(network);
+}
+
+gconv_status gconv_graph_print(const char *path, const char *output) {
+  drawn d = {0};
+  gconv_status status = begin(path, &d);
+  if (status == GCONV_OK && d.network.graph && d.plan)
+    status = output ? draw(path, &d, output) : print_graph(path, &d);
+  else if (d.network.graph && !output) { /* the graph cannot be planned, as it takes no images */
+    gconv_print(stdout, "%s: a graph of nodes\n", path);
+    print_tensors("input", d.network.inputs, d.network.input_count);
+    print_tensors("output", d.network.outputs, d.network.output_count);
+    gconv_print(stdout, "  not drawn   %s\n", gconv_last_error());
+    status = GCONV_OK;
+  }
+  if (status == GCONV_OK && !d.network.graph && !output)
+    print_network(path, &d);
+  if (output && status == GCONV_OK && !(d.network.graph && d.plan))
+    status = gconv_fail(GCONV_UNSUPPORTED,
+                        d.network.graph ? "%s: cannot be planned for an image, so that it is not drawn: %s"
+                                        : "%s: is a chain of layers, which gconv info lists: -o draws graphs",
+                        path, gconv_last_error());
+  end(&d);
+  return status;
 }
 
 gconv_status gconv_network_print(const char *path) {

@@ -60,6 +60,10 @@ class Export(Models):
     def test_classes(self):
         first = self.conv(8, 3, 5, activation="leaky", slope=0.125, stride=[2, 2])
         self.check([first, Layer(kind="mean"), self.conv(4, 8, 1, activation="softmax")], 3, classes=list("abcd"))
+        (self.folder / "a.ppm").write_bytes(b"P6 14 19 255\n" + self.random.bytes(14 * 19 * 3))
+        said = [self.gconv("classify", model, "-i", "a.ppm").stdout for model in ("n.safetensors", "n.onnx")]
+        self.assertEqual(*said)
+        self.assertRegex(self.gconv("info", "n.onnx").stdout, r"3 layers.*\n.*\n.*\n +1  conv .*\n +2  mean .*\n +3  dense ")
         self.check([first, Layer(kind="mean")], 3)
         valid = self.conv(8, 3, 3, padding="valid", activation="relu")
         self.check([valid, self.conv(10, 8, 14, 10, padding="valid", activation="sigmoid")], 3, 16, 12)
