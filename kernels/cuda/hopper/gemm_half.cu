@@ -93,7 +93,7 @@ gconv_status acquire(const gconv_layer_execution *e, void **result) {
   *result = made;
   const kernel run = kernel_of(e->problem, made->c);
   GCONV_TRY(allow_shared(run, BLOCK_BYTES));
-  CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&made->blocks, run, WORKERS * tensor::GROUP,
+  CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&made->blocks, run, made->c.workers * tensor::GROUP,
                                                          (size_t)block_bytes(made->c)));
   made->blocks = std::max(made->blocks, 1);
   return GCONV_OK;
@@ -121,6 +121,9 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.biases = gconv_layer_biases(p, e->weights);
   a.across = divisor::of(c.across), a.down = divisor::of(c.down);
   a.parts = divisor::of(c.parts), a.columns = divisor::of(c.in_columns), a.rows = divisor::of(c.in_rows);
+  a.slots = divisor::of(c.slots);
+  a.next_places = tensor::GROUP / c.parts, a.next_parts = tensor::GROUP % c.parts;
+  a.next_lines = a.next_places / c.in_columns, a.next_columns = a.next_places % c.in_columns;
   a.stages = divisor::of(c.slots == 1 ? 1 : c.chunks * (int64_t)divide_up(c.steps, c.stage_steps));
   a.line = straight_of(p, false);
   a.slopes = slopes_of(e->tail), a.overflow = s->overflow;
@@ -128,10 +131,10 @@ gconv_status execute(const gconv_layer_execution *e) {
   if (c.packs)
     CUDA_TRY(p->math == GCONV_MATH_BF16 ? keep_as<tensor::bf16>(e) : keep_as<tensor::fp16>(e));
   const int64_t at_a_time = std::max<int64_t>((int64_t)multiprocessors() * s->blocks / c.filter_tiles, 1);
-  const int64_t needed = (c.tiles + WORKERS - 1) / WORKERS, rounds = (needed + at_a_time - 1) / at_a_time;
+  const int64_t needed = (c.tiles + c.workers - 1) / c.workers, rounds = (needed + at_a_time - 1) / at_a_time;
   const dim3 grid((unsigned)((needed + rounds - 1) / rounds), (unsigned)c.filter_tiles);
   CUDA_TRY(
-      launch_behind(kernel_of(p, c), grid, WORKERS * tensor::GROUP, (size_t)block_bytes(c), (cudaStream_t)e->stream, a));
+      launch_behind(kernel_of(p, c), grid, c.workers * tensor::GROUP, (size_t)block_bytes(c), (cudaStream_t)e->stream, a));
   CUDA_TRY(cudaPeekAtLastError());
   return GCONV_OK;
 }
@@ -140,7 +143,7 @@ gconv_status execute(const gconv_layer_execution *e) {
 
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const half_cut c = half_layers::cut_problem(p);
-  const double products = (double)c.tiles * OUTPUTS * c.chunks * c.steps * STEP_NUMBERS * c.filters * c.filter_tiles;
+  const double products = (double)c.tiles * 64 * heights_of(c.filters) * c.chunks * c.steps * STEP_NUMBERS * c.filters * c.filter_tiles;
   const double bytes = (double)p->images * (double)(gconv_layer_in_bytes(p) + gconv_layer_out_bytes(p));
   const double packed = c.packs ? 2.0 * (double)workspace_bytes(p) + (double)p->images * (double)gconv_layer_in_bytes(p) : 0;
   const double ms =

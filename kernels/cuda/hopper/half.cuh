@@ -3,8 +3,8 @@
  * gemm-half: layers between which tensors stay float16 or bfloat16, N x H x W x C (kept tensors, layer_problem.h).
  * half_cut.cuh explains tiles and steps.
  *
- * A block has two warpgroups, and keeps all weights of its filters in shared memory if there is room. Otherwise weights pass
- * through a ring of slots (bulk copies), which both warpgroups read. A warpgroup copies the samples that a tile needs of a
+ * A block has up to four warpgroups, and keeps all weights of its filters in shared memory if there is room. Otherwise
+ * weights pass through a ring of slots (bulk copies), which all warpgroups read. A warpgroup copies the samples that a tile needs of a
  * chunk, with zeros around the image, to a buffer (cp.async): units of 8 channels, each a plane of the tile. While it
  * multiplies a chunk, the samples of its next chunk are being copied. Outputs are rows of the product. ldmatrix loads their
  * samples from any place of the buffer, so a tap is an offset. wgmma takes samples from registers, and weights from shared
@@ -33,7 +33,8 @@ struct half_arguments {
   const uint8_t *weights;
   const float *filter_scales, *biases;
   divisor across, down, parts, columns, rows;
-  divisor stages; /* of a tile */
+  divisor stages, slots; /* stages of a tile */
+  int32_t next_places, next_parts, next_lines, next_columns; /* from a thread's unit of a chunk to its next: fetch_units() */
   straight line;
   int32_t kept;        /* channels of a kept output */
   const float *slopes; /* of filters, or NULL */
@@ -114,22 +115,27 @@ DEVICE half_tile output_of(const cut &c, int32_t number) {
   return {line >> c.row_bits, line & (c.tile_rows - 1), number & (c.tile_columns - 1)};
 }
 
-/* Starts copies of the units that a tile needs of a chunk. */
+/* Starts copies of the units that a tile needs of a chunk. A thread's places are advanced, as divisions take longer. */
 DEVICE void fetch_units(const half_arguments &a, const half_tile &t, int32_t chunk, uint32_t to) {
   const gconv_layer_problem &p = a.problem;
   const cut &c = a.c;
-  const int32_t count = c.tile_images * c.in_rows * c.in_columns * c.parts, all = (c.units + 1) / 2 * 2;
+  const int32_t count = c.tile_images * c.in_rows * c.in_columns, all = (c.units + 1) / 2 * 2;
   const int32_t top = t.row * p.stride_y - p.pad_top, left = t.column * p.stride_x - p.pad_left;
   const uint4 *in = (const uint4 *)a.in + (int64_t)t.image * p.height * p.width * all + chunk * c.parts;
-  const int32_t units = c.units - chunk * c.parts, images = p.images - t.image;
-  ROLLED_FOR (int32_t i = threadIdx.x % GROUP; i < count; i += GROUP) { /* few registers are left */
-    const int32_t place = (int32_t)a.parts.divide((uint32_t)i), unit = i - place * c.parts;
-    const int32_t line = (int32_t)a.columns.divide((uint32_t)place), column = place - line * c.in_columns;
+  const int32_t units = c.units - chunk * c.parts, images = p.images - t.image, thread = threadIdx.x % GROUP;
+  int32_t place = (int32_t)a.parts.divide((uint32_t)thread), unit = thread - place * c.parts;
+  int32_t line = (int32_t)a.columns.divide((uint32_t)place), column = place - line * c.in_columns;
+  UNROLLED_2_FOR (; place < count; place += a.next_places, line += a.next_lines) {
     const int32_t image = (int32_t)a.rows.divide((uint32_t)line), y = top + line - image * c.in_rows, x = left + column;
     const bool inside =
         (uint32_t)y < (uint32_t)p.height && (uint32_t)x < (uint32_t)p.width && unit < units && image < images;
     copy_async_or_zero<16>(to + unit * c.part + place * UNIT,
                            inside ? in + (((int64_t)image * p.height + y) * p.width + x) * all + unit : in, inside);
+    unit += a.next_parts, column += a.next_columns;
+    if (unit >= c.parts)
+      unit -= c.parts, place++, column++;
+    if (column >= c.in_columns)
+      column -= c.in_columns, line++;
   }
 }
 
@@ -173,12 +179,11 @@ template <bool PAIRS> struct step_entry {
   }
 };
 
-/* Loads the samples of a step: 16 numbers of 16 outputs of a warp, for each of two products. `from` has the addresses of
- * this lane's samples of the first tap. With PAIRS, the second eight outputs are `further` bytes on. */
-template <bool PAIRS>
-DEVICE void load_samples(uint32_t (&to)[HEIGHTS][4], const uint32_t (&from)[HEIGHTS], uint32_t further,
-                         const step_entry<PAIRS> &at) {
-  UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
+/* Loads the samples of a step: 16 numbers of 16 outputs of a warp, for each product. `from` has the addresses of this lane's
+ * samples of the first tap. With PAIRS, the second eight outputs are `further` bytes on. */
+template <bool PAIRS, int H>
+DEVICE void load_samples(uint32_t (&to)[H][4], const uint32_t (&from)[H], uint32_t further, const step_entry<PAIRS> &at) {
+  UNROLLED_FOR (int h = 0; h < H; h++)
     if (PAIRS) {
       to[h][0] = load_word(from[h] + at.first), to[h][1] = load_word(from[h] + at.first + further);
       to[h][2] = load_word(from[h] + at.second), to[h][3] = load_word(from[h] + at.second + further);
@@ -187,36 +192,29 @@ DEVICE void load_samples(uint32_t (&to)[HEIGHTS][4], const uint32_t (&from)[HEIG
     }
 }
 
-template <class E, int N>
-DEVICE void multiply_samples(float (&sums)[HEIGHTS][N / 2], const uint32_t (&samples)[HEIGHTS][4], uint64_t weights,
-                             uint32_t add) {
+template <class E, int N, int H>
+DEVICE void multiply_samples(float (&sums)[H][N / 2], const uint32_t (&samples)[H][4], uint64_t weights, uint32_t add) {
   multiply_begin();
-  UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
+  UNROLLED_FOR (int h = 0; h < H; h++)
     sixteen<E>::multiply(sums[h], samples[h], weights, add);
   multiply_commit();
 }
 
-/* Adds `steps` steps to the sums of a tile, or begins the sums if not `add`. There are two steps a round: while one is
- * multiplied, the samples of the next are loaded. `weights` is a descriptor, in units of 16 bytes; the next step is 2 N
+/* Adds steps `first` to `end` of a chunk to the sums of a tile, or begins the sums if not `add`. While steps are multiplied,
+ * the samples of later steps are loaded: `held` has those of the first half of D steps already, and in the end of those that
+ * follow. The last D / 2 steps may still be under way. `weights` is a descriptor, in units of 16 bytes; the next step is 2 N
  * units further on. */
-template <class E, int N, bool PAIRS>
-DEVICE void multiply_stage(int32_t steps, const uint32_t (&from)[HEIGHTS], uint32_t further, uint32_t entries,
-                           uint64_t weights, bool add, float (&sums)[HEIGHTS][N / 2]) {
-  uint32_t even[HEIGHTS][4], odd[HEIGHTS][4];
-  typedef step_entry<PAIRS> entry;
-  load_samples<PAIRS>(even, from, further, entry::load(entries, 0));
-  entry next = entry::load(entries, 1);
-  ROLLED_FOR (int32_t step = 0; step < steps; step += 2, weights += 4 * N) {
-    multiply_samples<E, N>(sums, even, weights, add || step != 0);
-    const entry later = entry::load(entries, min(step + 2, steps - 1));
-    multiply_wait<1>(); /* `odd` has been read */
-    load_samples<PAIRS>(odd, from, further, next);
-    multiply_samples<E, N>(sums, odd, weights + 2 * N, 1);
-    next = entry::load(entries, min(step + 3, steps - 1));
-    multiply_wait<1>();
-    load_samples<PAIRS>(even, from, further, later);
-  }
-  multiply_wait<0>();
+template <class E, int N, bool PAIRS, int H, int D>
+DEVICE void multiply_stage(int32_t first, int32_t end, int32_t last, const uint32_t (&from)[H], uint32_t further,
+                           uint32_t entries, uint64_t weights, uint32_t add, uint32_t (&held)[D][H][4],
+                           float (&sums)[H][N / 2]) {
+  ROLLED_FOR (int32_t step = first; step < end; step += D, weights += D * 2 * N, add = 1)
+    UNROLLED_FOR (int d = 0; d < D; d++) {
+      multiply_samples<E, N>(sums, held[d], weights + d * 2 * N, d > 0 ? 1 : add);
+      const step_entry<PAIRS> later = step_entry<PAIRS>::load(entries, min(step + d + D / 2, last));
+      multiply_wait<D / 2>(); /* these have been read */
+      load_samples<PAIRS>(held[(d + D / 2) % D], from, further, later);
+    }
 }
 
 /* ---- Storing ---- */
@@ -238,8 +236,8 @@ DEVICE void transpose_lanes(uint32_t (&x)[4]) {
  * tensor, the four lanes exchange their numbers, so that each stores a whole unit. */
 template <class E, int N, bool KEPT>
 DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t first_filter, const half_tile &t,
-                       const float (&sums)[HEIGHTS][N / 2]) {
-  constexpr int MANY = N / 8 < 4 ? N / 8 : 4;
+                       const float (&sums)[heights_of(N)][N / 2]) {
+  constexpr int MANY = N / 8 < 4 ? N / 8 : 4, HEIGHTS = heights_of(N);
   const gconv_layer_problem &p = a.problem;
   const int32_t own = threadIdx.x % 4, filters = p.filters - first_filter;
   const int64_t plane = (int64_t)p.out_height * p.out_width;
@@ -295,15 +293,20 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
 
 /* ---- The kernel ---- */
 
-/* Copies stage `number` of the block's weights to its slot, if there is one: all tiles of a block read the same stages, one
- * after the other. Weights that stay are one stage. */
-DEVICE void copy_stage(const half_arguments &a, uint32_t number, uint8_t *slots, slot_barriers<SLOTS> &barriers) {
+/* Returns the slot of a stage. All tiles of a block read the same stages, one after the other. */
+DEVICE ring slot_of(const half_arguments &a, uint32_t stage) {
+  const uint32_t round = a.slots.divide(stage);
+  return {stage - round * a.slots.by, round % 2};
+}
+
+/* Copies stage `number` of the block's weights to its slot, if there is one. Weights that stay are one stage. */
+DEVICE void copy_stage(const half_arguments &a, uint32_t number, uint8_t *slots, slot_barriers<MOST_SLOTS> &barriers) {
   const cut &c = a.c;
-  const uint32_t round = a.stages.divide(number), stage = number - round * a.stages.by;
-  if (c.slots == 1 ? number > 0 : (blockIdx.x + round * gridDim.x) * WORKERS >= (uint32_t)c.tiles)
+  const uint32_t round = a.stages.divide(number), stage = number - round * a.stages.by, slot = slot_of(a, number).place;
+  if (c.slots == 1 ? number > 0 : (blockIdx.x + round * gridDim.x) * c.workers >= (uint32_t)c.tiles)
     return;
   const int32_t of_chunk = (c.steps + c.stage_steps - 1) / c.stage_steps, chunk = (int32_t)stage / of_chunk;
-  const int32_t first = ((int32_t)stage - chunk * of_chunk) * c.stage_steps, slot = (int32_t)(number % SLOTS);
+  const int32_t first = ((int32_t)stage - chunk * of_chunk) * c.stage_steps;
   const uint32_t bytes = (uint32_t)((c.slots == 1 ? c.stage_steps : min(c.stage_steps, c.steps - first)) * step_bytes(c));
   const int64_t step = ((int64_t)blockIdx.y * c.chunks + chunk) * c.steps + first;
   barrier_expect(&barriers.full[slot], bytes);
@@ -312,9 +315,10 @@ DEVICE void copy_stage(const half_arguments &a, uint32_t number, uint8_t *slots,
 
 /* Grid: x counts blocks that share the tiles, y tiles of filters. */
 template <class E, int N, bool PAIRS, bool KEPT>
-__global__ void __launch_bounds__(WORKERS *GROUP, blocks_together(N))
+__global__ void __launch_bounds__(most_workers(N) * GROUP, most_blocks(N))
     convolve_half(const __grid_constant__ half_arguments a) {
 #ifdef HOPPER
+  constexpr int H = heights_of(N), D = depth_of(N);
   extern __shared__ __align__(128) uint8_t shared[];
   const cut &c = a.c;
   const gconv_layer_problem &p = a.problem;
@@ -322,21 +326,21 @@ __global__ void __launch_bounds__(WORKERS *GROUP, blocks_together(N))
   const int32_t first_filter = (int32_t)blockIdx.y * N;
   uint32_t *entries = (uint32_t *)(shared + c.slots * c.stage_steps * step_bytes(c));
   float4 *finish = (float4 *)((uint8_t *)entries + entry_bytes(c));
-  slot_barriers<SLOTS> &barriers = *(slot_barriers<SLOTS> *)(finish + N);
+  slot_barriers<MOST_SLOTS> &barriers = *(slot_barriers<MOST_SLOTS> *)(finish + N);
   static_assert(sizeof barriers <= BARRIER_BYTES, "");
-  const uint32_t stride = gridDim.x * WORKERS, tiles = (uint32_t)c.tiles, begin = blockIdx.x * WORKERS;
+  const uint32_t stride = gridDim.x * c.workers, tiles = (uint32_t)c.tiles, begin = blockIdx.x * c.workers;
   if (threadIdx.x == 0) {
-    barriers.begin(SLOTS, 1, WORKERS * 4);
+    barriers.begin(c.slots, 1, (uint32_t)c.workers * 4);
     barrier_init_done();
-    ROLLED_FOR (uint32_t i = 0; i < SLOTS; i++)
+    ROLLED_FOR (uint32_t i = 0; i < (uint32_t)c.slots; i++)
       copy_stage(a, i, shared, barriers);
   }
   /* pairs t and t + 4 are neighbours */
-  for (int32_t i = threadIdx.x; i < c.steps * (PAIRS ? 8 : 2); i += WORKERS * GROUP)
+  for (int32_t i = threadIdx.x; i < c.steps * (PAIRS ? 8 : 2); i += blockDim.x)
     entries[i] = PAIRS ? entry_of(c, p, i / 8, i % 2 * 4 + i % 8 / 2) : entry_of(c, p, i / 2, i % 2);
   admit_kernel_behind();
   await_kernel_before();
-  for (int32_t i = threadIdx.x; i < N; i += WORKERS * GROUP) {
+  for (int32_t i = threadIdx.x; i < N; i += blockDim.x) {
     const int32_t k = first_filter + i;
     /* slopes may be the result of the previous kernel */
     const float slope = k < p.filters && a.slopes ? a.slopes[k] : a.line.slope;
@@ -362,7 +366,7 @@ __global__ void __launch_bounds__(WORKERS *GROUP, blocks_together(N))
   commit_copies();
   uint32_t stage = 0;
   ROLLED_FOR (uint32_t first = begin; first < tiles; first += stride) {
-    float sums[HEIGHTS][N / 2];
+    float sums[H][N / 2];
     ROLLED_FOR (int32_t chunk = 0; chunk < c.chunks; chunk++) {
       const bool last = chunk + 1 == c.chunks;
       const uint32_t next = last ? first + stride : first;
@@ -377,29 +381,33 @@ __global__ void __launch_bounds__(WORKERS *GROUP, blocks_together(N))
         await_copies<1>();
       }
       barrier_of(1 + worker, GROUP);
-      uint32_t from[HEIGHTS];
-      UNROLLED_FOR (int h = 0; h < HEIGHTS; h++) {
+      uint32_t from[H], held[D][H][4];
+      UNROLLED_FOR (int h = 0; h < H; h++) {
         const half_tile o = output_of(c, h * 64 + warp * 16 + (PAIRS ? lane / 4 : lane % 16));
         const int32_t row = o.image * c.in_rows + o.row * p.stride_y;
         from[h] = here + (uint32_t)((row * c.in_columns + o.column * p.stride_x) * (PAIRS ? 4 : UNIT));
       }
+      UNROLLED_FOR (int d = 0; d < D / 2; d++)
+        load_samples<PAIRS>(held[d], from, further, step_entry<PAIRS>::load(entry_address, d));
       ROLLED_FOR (int32_t step = 0; step < c.steps; step += c.stage_steps) {
-        const uint32_t slot = stage % SLOTS;
-        const uint32_t at = c.slots == 1 ? (uint32_t)(chunk * c.steps) : slot * (uint32_t)c.stage_steps;
-        barrier_wait(&barriers.full[slot], stage / SLOTS % 2);
-        multiply_stage<E, N, PAIRS>(min(c.stage_steps, c.steps - step), from, further, entry_address + step * 8,
-                                    weights + at * (2 * N), chunk + step > 0, sums);
+        const ring slot = slot_of(a, stage);
+        const uint32_t at = c.slots == 1 ? (uint32_t)(chunk * c.steps) : slot.place * (uint32_t)c.stage_steps;
+        barriers.wait_full(slot);
+        multiply_stage<E, N, PAIRS, H, D>(step, min(step + c.stage_steps, c.steps), c.steps - 1, from, further,
+                                          entry_address, weights + at * (2 * N), chunk + step > 0, held, sums);
         if (c.slots == 1)
           continue;
-        if (lane == 0)
-          barrier_arrive(&barriers.empty[slot]);
-        /* the slot of the stage before gets its next one, when the other worker has read it, too */
-        if (threadIdx.x == 0 && stage > 0) {
-          barrier_wait(&barriers.empty[(stage - 1) % SLOTS], (stage - 1) / SLOTS % 2);
-          copy_stage(a, stage - 1 + SLOTS, shared, barriers);
+        /* the stage before has been multiplied, and all workers are done with the one before that: it gets its next one */
+        if (lane == 0 && stage > 0)
+          barrier_arrive(&barriers.empty[slot_of(a, stage - 1).place]);
+        if (threadIdx.x == 0 && stage > 1) {
+          const ring free = slot_of(a, stage - 2);
+          barrier_wait(&barriers.empty[free.place], free.parity);
+          copy_stage(a, stage - 2 + a.slots.by, shared, barriers);
         }
         stage++;
       }
+      multiply_wait<0>();
       barrier_of(1 + worker, GROUP); /* the buffer has been read */
       const uint32_t other = here;
       here = there, there = other;

@@ -2,8 +2,8 @@
 /*
  * How a layer of gemm-half (half.cuh) is cut into tiles, chunks, steps and stages, and the shared memory that these take.
  *
- * A warpgroup computes the sums of a tile of 128 outputs, for up to 128 filters. A tile is some rows by some columns of one
- * image or several: 4 x 32, or 8 x 8 of two small images. A step is 16 products of each sum:
+ * A warpgroup computes the sums of a tile of 64 outputs for 64 or 128 filters, or of 128 outputs for fewer. A tile is some
+ * rows by some columns of one image or several: 4 x 32, or 8 x 8 of two small images. A step is 16 products of each sum:
  *
  *     input                         a step multiplies
  *     kept                          two units of 8 channels, each at a tap
@@ -12,9 +12,9 @@
  * Of an odd number of taps, the last pair has the tap before it, too, with a weight of 0.
  *
  * Floats of more channels are first converted to a kept tensor in the workspace. A chunk is the units whose samples are in a
- * buffer at a time. An odd number of steps of a chunk gets one more step, with weights of 0. It repeats the samples of the
- * last step, so that no sample beyond the filter's reach is multiplied. If shared memory has no room for all weights, they
- * pass through a ring of slots; a stage is the steps of a slot.
+ * buffer at a time. Steps of a chunk are filled up, with weights of 0, to a multiple of those whose samples are held. These
+ * repeat the samples of the last step, so that no sample beyond the filter's reach is multiplied. If shared memory has no
+ * room for all weights, they pass through a ring of slots; a stage is the steps of a slot.
  */
 #pragma once
 
@@ -26,17 +26,29 @@ namespace half_layers {
 using namespace tensor;
 
 enum : int32_t {
-  OUTPUTS = 128,          /* of a tile */
-  WORKERS = 2,            /* warpgroups of a block: each has tiles of its own */
-  HEIGHTS = 2,            /* products of 64 outputs in a tile */
   MOST_FILTERS = 128,     /* of a block */
   MOST_PAIR_CHANNELS = 4, /* of floats that are taken as they are */
   MOST_PAIR_STEPS = 64,
   STEP_NUMBERS = 16,
-  SLOTS = 3, /* of weights that pass through */
-  BARRIER_BYTES = 64,
+  MOST_SLOTS = 8, /* of weights that pass through */
+  BARRIER_BYTES = 128,
   BLOCK_BYTES = 227 << 10 /* shared memory of a block */
 };
+
+/* What the number of filters of a block leaves registers for: the products of 64 outputs in a tile; the steps whose samples
+ * a warpgroup holds; the warpgroups of a block, each with tiles of its own; and the blocks of a multiprocessor. */
+GCONV_BOTH constexpr int heights_of(int filters) {
+  return filters >= 64 ? 1 : 2;
+}
+GCONV_BOTH constexpr int depth_of(int filters) {
+  return filters >= 32 ? 4 : 2;
+}
+GCONV_BOTH constexpr int most_workers(int filters) {
+  return filters >= 64 ? 4 : 2;
+}
+GCONV_BOTH constexpr int most_blocks(int filters) {
+  return filters <= 16 ? 3 : filters <= 32 ? 2 : 1;
+}
 
 struct cut {
   bool pairs, packs;             /* pairs: input floats are taken as they are; packs: they first become a kept tensor */
@@ -46,10 +58,10 @@ struct cut {
   int32_t units, chunks;       /* units of the input's channels */
   int32_t parts, part;         /* of a chunk: units, or channels of floats; the bytes of one in a buffer */
   int32_t row_pairs;           /* pairs of a row of taps */
-  int32_t used, steps;         /* of a chunk: half steps (of pairs: steps) that are needed; steps, with the one of zeros */
+  int32_t used, steps;         /* of a chunk: half steps (of pairs: steps) that are needed; steps, with those of zeros */
   int32_t slots, stage_steps;
   int32_t filters, filter_tiles;
-  int32_t buffers; /* of each warpgroup */
+  int32_t workers, buffers; /* warpgroups of a block; buffers of each */
   int32_t across, down;
   int64_t tiles;
   double cycles; /* estimated */
@@ -68,78 +80,65 @@ GCONV_BOTH int32_t entry_bytes(const cut &c) {
 }
 inline int64_t block_bytes(const cut &c) {
   return (int64_t)c.slots * c.stage_steps * step_bytes(c) + entry_bytes(c) + c.filters * 16 + BARRIER_BYTES +
-         (int64_t)WORKERS * c.buffers * c.parts * c.part;
+         (int64_t)c.workers * c.buffers * c.parts * c.part;
 }
 
-/* Returns how many blocks with so many filters have room for their registers on a multiprocessor. */
-GCONV_BOTH constexpr int blocks_together(int filters) {
-  return filters <= 16 ? 3 : filters <= 32 ? 2 : 1;
-}
-
-/* Estimates the cycles of a layer, as an H200 took them for 1,000 cuts of nine layers, within 7% on average. The warpgroups
- * of a multiprocessor share its tensor cores, which wait for shared memory if there are few filters, and the instructions
- * that copy samples and store. Alone, a tile takes `alone`, most of which is waiting. */
+/* Estimates the cycles of a layer. The warpgroups of a multiprocessor share its tensor cores, which wait for shared memory if
+ * there are few filters, and the instructions that copy samples and store. Alone, a tile takes `alone`. */
 inline double estimate(const cut &c) {
-  const double N = c.filters, steps = (double)c.chunks * c.steps, step = HEIGHTS * std::max(N / 2, 16 + N / 4);
-  const double stages = c.slots > 1 ? ceil((double)c.steps / c.stage_steps) * c.chunks : 0;
-  const double items = (double)c.chunks * c.parts * c.part / (c.pairs ? 4 : (int32_t)UNIT);
-  const double busy = std::max({steps * step * 1.2 + 410 * stages, 3.8 * items, 16 * N});
-  const double alone = steps * (step + 130) + 61 * N + 800 + (c.buffers > 1 ? 700 : 1200) * (double)c.chunks + 990 * stages;
-  const double together = (double)std::min<int64_t>(BLOCK_BYTES / block_bytes(c), blocks_together(c.filters));
-  const double tiles = (int32_t)WORKERS * together; /* of a round */
-  return ceil((double)c.tiles * c.filter_tiles / ((int32_t)PROCESSORS * tiles)) * std::max(tiles * busy, alone) + 4000;
+  const double N = c.filters, H = heights_of(c.filters), steps = (double)c.chunks * c.steps;
+  const double step = H * std::max(N / 2, 16 + N / 4), items = (double)c.chunks * c.parts * c.part / (c.pairs ? 4 : (int32_t)UNIT);
+  const double blocks = (double)std::min<int64_t>({(BLOCK_BYTES + 1024) / (block_bytes(c) + 1024), most_blocks(c.filters),
+                                                   most_blocks(c.filters) * most_workers(c.filters) / c.workers});
+  const double tiles = c.workers * blocks, fed = c.slots > 1 ? blocks * steps * step_bytes(c) / 20 : 0;
+  const double stage = c.slots > 1 ? std::max(0.0, 1200.0 / (c.slots - 2) - c.stage_steps * (step + 50)) : 0;
+  const double busy = std::max({tiles * steps * step * 1.2, tiles * 2.5 * items, tiles * 8 * N * H, fed});
+  const double alone = steps * (step + 50) + 30 * N * H + 800 + (c.buffers > 1 ? 500 : 1200) * (double)c.chunks +
+                       stage * ceil((double)c.steps / c.stage_steps) * c.chunks;
+  return ceil((double)c.tiles * c.filter_tiles / ((int32_t)PROCESSORS * tiles)) * std::max(busy, alone) + 4000;
 }
 
-/* Tries the largest stages that fit; all weights at first. */
+/* Tries all ways to stage weights, all of them at once at first, for each number of warpgroups. */
 inline void cut_stages(cut &best, cut c) {
-  for (int32_t slot_bytes : {0, 32 << 10, 16 << 10, 8 << 10})
-    for (c.buffers = 2; c.buffers > 0; c.buffers--) {
-      c.slots = slot_bytes ? (int32_t)SLOTS : 1;
-      c.stage_steps = slot_bytes ? slot_bytes / step_bytes(c) : c.chunks * c.steps;
-      if ((slot_bytes && (c.pairs || c.stage_steps >= c.steps)) || block_bytes(c) > BLOCK_BYTES)
-        continue;
-      c.cycles = estimate(c);
-      c.fits = c.tiles < INT32_MAX && c.filter_tiles < 65536;
-      if (c.fits && (!best.fits || c.cycles < best.cycles))
-        best = c;
-    }
+  for (c.workers = most_workers(c.filters); c.workers > 0; c.workers--)
+    for (c.buffers = 2; c.buffers > 0; c.buffers--)
+      for (int32_t slot_bytes : {0, 32 << 10, 16 << 10})
+        for (c.slots = slot_bytes ? 4 : 1; c.slots <= (slot_bytes ? (int32_t)MOST_SLOTS : 1); c.slots += 2) {
+          c.stage_steps = slot_bytes ? slot_bytes / step_bytes(c) : c.chunks * c.steps;
+          if ((slot_bytes && (c.pairs || c.stage_steps >= c.steps)) || block_bytes(c) > BLOCK_BYTES)
+            continue;
+          c.cycles = estimate(c);
+          c.fits = c.tiles < INT32_MAX && c.filter_tiles < 65536;
+          if (c.fits && (!best.fits || c.cycles < best.cycles))
+            best = c;
+        }
 }
 
-/* Cuts channels into chunks, for each number of filters. */
+/* Cuts channels into chunks, for a number of filters and tiles of a size. */
 inline void cut_chunks(cut &best, cut c, const gconv_layer_problem *p) {
-  const int32_t wanted = p->out_kept ? (int32_t)gconv_layer_kept_channels(p->filters) : p->filters;
   const int64_t taps = (int64_t)p->rows * p->columns, places = (int64_t)c.tile_images * c.in_rows * c.in_columns;
-  for (c.filters = 8; c.filters <= (c.pairs ? 64 : (int32_t)MOST_FILTERS); c.filters *= 2) {
-    if ((c.filters < wanted && c.filters < 64) || (c.filters / 2 >= wanted && c.filters > 8))
-      continue; /* as many as there are; of many, 64 or 128 */
-    c.filter_tiles = (wanted - 1) / c.filters + 1;
-    for (int32_t pieces = 1; pieces <= c.units; pieces *= 2) {
-      c.parts = c.pairs ? p->channels : (c.units + pieces - 1) / pieces;
-      c.chunks = c.pairs ? 1 : (c.units + c.parts - 1) / c.parts;
-      c.part = (int32_t)(c.pairs ? places * 4 : (places | 1) * UNIT); /* odd: other banks */
-      c.used =
-          (int32_t)(c.pairs ? divide_up((int64_t)p->channels * p->rows * c.row_pairs, STEP_NUMBERS / 2) : c.parts * taps);
-      c.steps = c.pairs ? (c.used + 1) / 2 * 2 : (c.used + 3) / 4 * 2;
-      cut_stages(best, c);
-      if (c.pairs)
-        break;
-    }
+  const int32_t depth = depth_of(c.filters);
+  for (int32_t pieces = 1; pieces <= c.units; pieces *= 2) {
+    c.parts = c.pairs ? p->channels : (c.units + pieces - 1) / pieces;
+    c.chunks = c.pairs ? 1 : (c.units + c.parts - 1) / c.parts;
+    c.part = (int32_t)(c.pairs ? places * 4 : (places | 1) * UNIT); /* odd: other banks */
+    c.used =
+        (int32_t)(c.pairs ? divide_up((int64_t)p->channels * p->rows * c.row_pairs, STEP_NUMBERS / 2) : c.parts * taps);
+    c.steps = ((c.pairs ? c.used : (c.used + 1) / 2) + depth - 1) / depth * depth;
+    cut_stages(best, c);
+    if (c.pairs)
+      break;
   }
 }
 
-/* Returns the cut with the least estimated time. */
-inline cut cut_problem(const gconv_layer_problem *p) {
-  cut best = {}, c = {};
+/* Tries tiles of all sizes. */
+inline void cut_tiles(cut &best, cut c, const gconv_layer_problem *p) {
+  const int32_t outputs = 64 * heights_of(c.filters);
   const int64_t taps = (int64_t)p->rows * p->columns;
-  c.units = (p->channels + 7) / 8;
-  c.row_pairs = (p->columns + 1) / 2;
-  const int64_t pair_steps = divide_up((int64_t)p->channels * p->rows * c.row_pairs, STEP_NUMBERS / 2);
-  c.pairs = !p->in_kept && p->channels <= MOST_PAIR_CHANNELS && pair_steps <= MOST_PAIR_STEPS;
-  c.packs = !p->in_kept && !c.pairs;
   for (c.column_bits = 3; c.column_bits <= 5; c.column_bits++)
-    for (c.row_bits = 1; c.row_bits + c.column_bits <= 7; c.row_bits++) {
+    for (c.row_bits = 1; outputs >> (c.row_bits + c.column_bits) > 0; c.row_bits++) {
       c.tile_columns = 1 << c.column_bits, c.tile_rows = 1 << c.row_bits;
-      c.tile_images = OUTPUTS >> (c.column_bits + c.row_bits);
+      c.tile_images = outputs >> (c.column_bits + c.row_bits);
       const int64_t in_rows = (c.tile_rows - 1) * (int64_t)p->stride_y + (p->rows - 1) * (int64_t)p->dilation_y + 1;
       const int64_t in_columns = (c.tile_columns - 1) * (int64_t)p->stride_x + (p->columns - 1) * (int64_t)p->dilation_x + 1;
       if (in_rows > BLOCK_BYTES || in_columns > BLOCK_BYTES || c.tile_images * in_rows * in_columns > BLOCK_BYTES / 4 ||
@@ -151,6 +150,23 @@ inline cut cut_problem(const gconv_layer_problem *p) {
       c.tiles = divide_up(p->images, c.tile_images) * c.across * c.down;
       cut_chunks(best, c, p);
     }
+}
+
+/* Returns the cut with the least estimated time. */
+inline cut cut_problem(const gconv_layer_problem *p) {
+  const int32_t wanted = p->out_kept ? (int32_t)gconv_layer_kept_channels(p->filters) : p->filters;
+  cut best = {}, c = {};
+  c.units = (p->channels + 7) / 8;
+  c.row_pairs = (p->columns + 1) / 2;
+  const int64_t pair_steps = divide_up((int64_t)p->channels * p->rows * c.row_pairs, STEP_NUMBERS / 2);
+  c.pairs = !p->in_kept && p->channels <= MOST_PAIR_CHANNELS && pair_steps <= MOST_PAIR_STEPS;
+  c.packs = !p->in_kept && !c.pairs;
+  for (c.filters = 8; c.filters <= (c.pairs ? 64 : (int32_t)MOST_FILTERS); c.filters *= 2) {
+    if ((c.filters < wanted && c.filters < 64) || (c.filters / 2 >= wanted && c.filters > 8))
+      continue; /* as many as there are; of many, 64 or 128 */
+    c.filter_tiles = (wanted - 1) / c.filters + 1;
+    cut_tiles(best, c, p);
+  }
   return best;
 }
 
