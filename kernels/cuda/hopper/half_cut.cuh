@@ -135,7 +135,7 @@ inline void cut_chunks(cut &best, cut c, const gconv_layer_problem *p) {
 inline void cut_tiles(cut &best, cut c, const gconv_layer_problem *p) {
   const int32_t outputs = 64 * heights_of(c.filters);
   const int64_t taps = (int64_t)p->rows * p->columns;
-  for (c.column_bits = 3; c.column_bits <= 5; c.column_bits++)
+  for (c.column_bits = 5; c.column_bits >= 3; c.column_bits--) /* wide ones first */
     for (c.row_bits = 1; outputs >> (c.row_bits + c.column_bits) > 0; c.row_bits++) {
       c.tile_columns = 1 << c.column_bits, c.tile_rows = 1 << c.row_bits;
       c.tile_images = outputs >> (c.column_bits + c.row_bits);
