@@ -32,7 +32,7 @@ size_t prepared_floats(const gconv_layer_problem *p) {
 }
 
 /* Writes weights in the order in which tensor cores read them: steps, then the two units of 8 numbers of a step, then
- * filters. After the weights comes 1 / scale of each filter. */
+ * columns (filter_of()). After the weights comes 1 / scale of each filter. */
 template <class E> void prepare_as(const gconv_layer_problem *p, const float *weights, float *prepared) {
   const half_cut c = half_layers::cut_problem(p);
   const int64_t taps = gconv_layer_taps(p), count = half_layers::weight_bytes(c) / 2;
@@ -42,7 +42,8 @@ template <class E> void prepare_as(const gconv_layer_problem *p, const float *we
   for (int32_t tile = 0; tile < c.filter_tiles; tile++)
     for (int64_t i = 0; i < count; i++, to++) {
       const int32_t step = (int32_t)(i / (STEP_NUMBERS * c.filters)), at = (int32_t)(i % (STEP_NUMBERS * c.filters));
-      const int32_t k = tile * c.filters + at / 8 % c.filters, n = at / (8 * c.filters) * 8 + at % 8;
+      const int32_t k = tile * c.filters + half_layers::filter_of(c.filters, at / 8 % c.filters),
+                    n = at / (8 * c.filters) * 8 + at % 8;
       const int64_t source = half_layers::weight_of(c, p, k, step, n);
       float left;
       *to = E::round(source < 0 ? 0.0f : weights[source] / scales[source / taps], &left);
@@ -121,10 +122,8 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.biases = gconv_layer_biases(p, e->weights);
   a.across = divisor::of(c.across), a.down = divisor::of(c.down);
   a.parts = divisor::of(c.parts), a.columns = divisor::of(c.in_columns), a.rows = divisor::of(c.in_rows);
-  a.slots = divisor::of(c.slots);
-  a.next_places = tensor::GROUP / c.parts, a.next_parts = tensor::GROUP % c.parts;
-  a.next_lines = a.next_places / c.in_columns, a.next_columns = a.next_places % c.in_columns;
-  a.stages = divisor::of(c.slots == 1 ? 1 : c.chunks * (int64_t)divide_up(c.steps, c.stage_steps));
+  a.in_line = divisor::of(c.in_columns * c.parts), a.lines_together = std::max(tensor::GROUP / (c.in_columns * c.parts), 1);
+  a.stages = (uint32_t)(c.chunks * c.steps / c.stage_steps);
   a.line = straight_of(p, false);
   a.slopes = slopes_of(e->tail), a.overflow = s->overflow;
   a.kept = (int32_t)gconv_layer_kept_channels(p->filters);
@@ -143,7 +142,8 @@ gconv_status execute(const gconv_layer_execution *e) {
 
 double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const half_cut c = half_layers::cut_problem(p);
-  const double products = (double)c.tiles * 64 * heights_of(c.filters) * c.chunks * c.steps * STEP_NUMBERS * c.filters * c.filter_tiles;
+  const double products =
+      (double)c.tiles * 64 * heights_of(c.filters) * c.chunks * c.steps * STEP_NUMBERS * c.filters * c.filter_tiles;
   const double bytes = (double)p->images * (double)(gconv_layer_in_bytes(p) + gconv_layer_out_bytes(p));
   const double packed = c.packs ? 2.0 * (double)workspace_bytes(p) + (double)p->images * (double)gconv_layer_in_bytes(p) : 0;
   const double ms =

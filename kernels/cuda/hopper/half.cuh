@@ -4,11 +4,12 @@
  * half_cut.cuh explains tiles and steps.
  *
  * A block has up to four warpgroups, and keeps all weights of its filters in shared memory if there is room. Otherwise
- * weights pass through a ring of slots (bulk copies), which all warpgroups read. A warpgroup copies the samples that a tile needs of a
- * chunk, with zeros around the image, to a buffer (cp.async): units of 8 channels, each a plane of the tile. While it
- * multiplies a chunk, the samples of its next chunk are being copied. Outputs are rows of the product. ldmatrix loads their
- * samples from any place of the buffer, so a tap is an offset. wgmma takes samples from registers, and weights from shared
- * memory. Sums are float32. The same kernel applies scale, bias and activation, and stores the next layer's input.
+ * weights pass through a ring of slots (bulk copies), which all warpgroups read. A warpgroup copies the samples that a tile
+ * needs of a chunk, with zeros around the image, to a buffer (cp.async): units of 8 channels, each a plane of the tile.
+ * While it multiplies a chunk, the samples of its next chunk are being copied. Outputs are rows of the product. ldmatrix
+ * loads their samples from any place of the buffer, so a tap is an offset. wgmma takes samples from registers, and weights
+ * from shared memory. Sums are float32. The same kernel applies scale, bias and activation, and stores the next layer's
+ * input.
  *
  * The weights of each filter are scaled by a power of 2, so that they lose no bits. Samples are not scaled.
  *
@@ -33,8 +34,9 @@ struct half_arguments {
   const uint8_t *weights;
   const float *filter_scales, *biases;
   divisor across, down, parts, columns, rows;
-  divisor stages, slots; /* stages of a tile */
-  int32_t next_places, next_parts, next_lines, next_columns; /* from a thread's unit of a chunk to its next: fetch_units() */
+  uint32_t stages;        /* of a tile */
+  divisor in_line;        /* units of a line of the samples that a tile needs */
+  int32_t lines_together; /* which a warpgroup copies at a time */
   straight line;
   int32_t kept;        /* channels of a kept output */
   const float *slopes; /* of filters, or NULL */
@@ -49,6 +51,9 @@ template <> struct sixteen<fp16> {
     const __half2 two = __floats2half2_rn(a, b);
     return *(const uint32_t *)&two;
   }
+  DEVICE static void rectify(uint32_t &pair) {
+    asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(pair) : "r"(0));
+  }
   template <int COUNT> DEVICE static void multiply(float (&c)[COUNT], const uint32_t (&a)[4], uint64_t b, uint32_t add) {
     multiply_fp16(c, a, b, add);
   }
@@ -57,6 +62,9 @@ template <> struct sixteen<bf16> {
   DEVICE static uint32_t pair(float a, float b) {
     const __nv_bfloat162 two = __floats2bfloat162_rn(a, b);
     return *(const uint32_t *)&two;
+  }
+  DEVICE static void rectify(uint32_t &pair) {
+    asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(pair) : "r"(0));
   }
   template <int COUNT> DEVICE static void multiply(float (&c)[COUNT], const uint32_t (&a)[4], uint64_t b, uint32_t add) {
     multiply_bf16(c, a, b, add);
@@ -115,27 +123,28 @@ DEVICE half_tile output_of(const cut &c, int32_t number) {
   return {line >> c.row_bits, line & (c.tile_rows - 1), number & (c.tile_columns - 1)};
 }
 
-/* Starts copies of the units that a tile needs of a chunk. A thread's places are advanced, as divisions take longer. */
+/* Starts copies of the units that a tile needs of a chunk. A thread has a unit of a column, and goes down the lines; short
+ * lines are shared out among more threads. Images that do not exist are left as they are. */
 DEVICE void fetch_units(const half_arguments &a, const half_tile &t, int32_t chunk, uint32_t to) {
   const gconv_layer_problem &p = a.problem;
   const cut &c = a.c;
-  const int32_t count = c.tile_images * c.in_rows * c.in_columns, all = (c.units + 1) / 2 * 2;
-  const int32_t top = t.row * p.stride_y - p.pad_top, left = t.column * p.stride_x - p.pad_left;
-  const uint4 *in = (const uint4 *)a.in + (int64_t)t.image * p.height * p.width * all + chunk * c.parts;
-  const int32_t units = c.units - chunk * c.parts, images = p.images - t.image, thread = threadIdx.x % GROUP;
-  int32_t place = (int32_t)a.parts.divide((uint32_t)thread), unit = thread - place * c.parts;
-  int32_t line = (int32_t)a.columns.divide((uint32_t)place), column = place - line * c.in_columns;
-  UNROLLED_2_FOR (; place < count; place += a.next_places, line += a.next_lines) {
-    const int32_t image = (int32_t)a.rows.divide((uint32_t)line), y = top + line - image * c.in_rows, x = left + column;
-    const bool inside =
-        (uint32_t)y < (uint32_t)p.height && (uint32_t)x < (uint32_t)p.width && unit < units && image < images;
-    copy_async_or_zero<16>(to + unit * c.part + place * UNIT,
-                           inside ? in + (((int64_t)image * p.height + y) * p.width + x) * all + unit : in, inside);
-    unit += a.next_parts, column += a.next_columns;
-    if (unit >= c.parts)
-      unit -= c.parts, place++, column++;
-    if (column >= c.in_columns)
-      column -= c.in_columns, line++;
+  const int32_t all = (c.units + 1) / 2 * 2, across = c.in_columns * c.parts, together = a.lines_together;
+  const int32_t thread = threadIdx.x % GROUP, own = (int32_t)a.in_line.divide((uint32_t)thread);
+  const int32_t top = t.row * p.stride_y - p.pad_top + own, left = t.column * p.stride_x - p.pad_left;
+  const int32_t images = own < together ? min(c.tile_images, p.images - t.image) : 0;
+  const int64_t down = (int64_t)together * p.width * all;
+  for (int32_t i = thread - own * across; i < across; i += GROUP) {
+    const int32_t column = (int32_t)a.parts.divide((uint32_t)i), unit = chunk * c.parts + i - column * c.parts;
+    const bool inside = (uint32_t)(left + column) < (uint32_t)p.width && unit < c.units;
+    ROLLED_FOR (int32_t image = 0; image < images; image++) {
+      const uint4 *from =
+          (const uint4 *)a.in + (((int64_t)(t.image + image) * p.height + top) * p.width + left + column) * all + unit;
+      uint32_t place = to + (i - column * c.parts) * c.part + ((image * c.in_rows + own) * c.in_columns + column) * UNIT;
+      UNROLLED_4_FOR (int32_t row = own, y = top; row < c.in_rows; row += together, y += together) {
+        copy_async_or_zero<16>(place, from, inside && (uint32_t)y < (uint32_t)p.height);
+        from += down, place += together * c.in_columns * UNIT;
+      }
+    }
   }
 }
 
@@ -219,71 +228,72 @@ DEVICE void multiply_stage(int32_t first, int32_t end, int32_t last, const uint3
 
 /* ---- Storing ---- */
 
-/* Transposes 4 x 4 words of four neighbouring lanes: word j of lane i becomes word i of lane j. */
-DEVICE void transpose_lanes(uint32_t (&x)[4]) {
-  const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
-  UNROLLED_FOR (int i = 0; i < 4; i += 2) {
-    const uint32_t got = __shfl_xor_sync(UINT32_MAX, odd ? x[i] : x[i + 1], 1);
-    (odd ? x[i] : x[i + 1]) = got;
-  }
-  UNROLLED_FOR (int i = 0; i < 2; i++) {
-    const uint32_t got = __shfl_xor_sync(UINT32_MAX, high ? x[i] : x[i + 2], 2);
-    (high ? x[i] : x[i + 2]) = got;
-  }
+/* Stores COUNT words together. */
+template <int COUNT> DEVICE void store_words(uint16_t *to, const uint32_t (&words)[COUNT]) {
+  if constexpr (COUNT == 4)
+    *(uint4 *)to = make_uint4(words[0], words[1], words[2], words[3]);
+  else if constexpr (COUNT == 2)
+    *(uint2 *)to = make_uint2(words[0], words[1]);
+  else
+    *(uint32_t *)to = words[0];
 }
 
-/* Stores the sums of a tile. Lane t of every four lanes has filters 8 j + 2 t and 8 j + 2 t + 1 of an output. For a kept
- * tensor, the four lanes exchange their numbers, so that each stores a whole unit. */
+/* Stores the sums of a tile. A lane has PAIRS pairs of neighbouring filters of an output at a time (filter_of()). `finish`
+ * has the scale and bias of each filter, then the slopes. */
 template <class E, int N, bool KEPT>
-DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t first_filter, const half_tile &t,
+DEVICE void store_tile(const half_arguments &a, const float *finish, int32_t first_filter, const half_tile &t,
                        const float (&sums)[heights_of(N)][N / 2]) {
-  constexpr int MANY = N / 8 < 4 ? N / 8 : 4, HEIGHTS = heights_of(N);
+  constexpr int PAIRS = pairs_of(N);
   const gconv_layer_problem &p = a.problem;
-  const int32_t own = threadIdx.x % 4, filters = p.filters - first_filter;
+  const int32_t own = threadIdx.x % 4 * (2 * PAIRS), filters = p.filters - first_filter;
   const int64_t plane = (int64_t)p.out_height * p.out_width;
   uint32_t most = 0;
   const bool relu = !a.slopes && a.line.slope == 0, bent = !relu && (a.slopes || a.line.slope != 1);
-  UNROLLED_FOR (int j = 0; j < N / 8; j += 4) {
-    const float4 *own_finish = finish + j * 8 + own * 2;
-    float2 f[MANY][2];
-    UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
-      f[i / 2][i % 2] = *(const float2 *)&own_finish[i / 2 * 8 + i % 2];
-    UNROLLED_FOR (int part = 0; part < HEIGHTS * 2; part++) { /* of 8 outputs of the warp */
-      const int32_t now = thread_now(); /* places would stay in registers, of which there are too few */
-      const half_tile o = output_of(a.c, part / 2 * 64 + now / 32 % 4 * 16 + part % 2 * 8 + now % 32 / 4);
-      const int32_t y = t.row + o.row, x = t.column + o.column, image = t.image + o.image;
-      const bool there = y < p.out_height && x < p.out_width && image < p.images;
-      const int64_t pixel = (int64_t)y * p.out_width + x;
-      float v[MANY][2];
-      UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
-        v[i / 2][i % 2] = fmaf(sums[part / 2][(j + i / 2) * 4 + part % 2 * 2 + i % 2], f[i / 2][i % 2].x, f[i / 2][i % 2].y);
-      if (relu)
-        UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
-          asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(v[i / 2][i % 2]));
+  UNROLLED_FOR (int part = 0; part < heights_of(N) * 2; part++) { /* of 8 outputs of the warp */
+    const int32_t now = thread_now(); /* places would stay in registers, of which there are too few */
+    const half_tile o = output_of(a.c, part / 2 * 64 + now / 32 % 4 * 16 + part % 2 * 8 + now % 32 / 4);
+    const int32_t y = t.row + o.row, x = t.column + o.column, image = t.image + o.image;
+    const bool there = y < p.out_height && x < p.out_width && image < p.images;
+    const int64_t pixel = (int64_t)y * p.out_width + x;
+    uint16_t *kept = (uint16_t *)a.out + (image * plane + pixel) * a.kept + first_filter + own;
+    float *out = (float *)a.out + ((int64_t)image * p.filters + first_filter + own) * plane + pixel;
+    UNROLLED_FOR (int j = 0; j < N / 8; j += PAIRS) {
+      if (N > 64)
+        asm volatile("" ::: "memory"); /* `finish` would be loaded for all filters at once */
+      const float4 *of_pairs = (const float4 *)(finish + (j * 8 + own) * 2);
+      float v[PAIRS][2];
+      UNROLLED_FOR (int i = 0; i < PAIRS; i++) {
+        const float4 f = of_pairs[i];
+        v[i][0] = fmaf(sums[part / 2][(j + i) * 4 + part % 2 * 2], f.x, f.y);
+        v[i][1] = fmaf(sums[part / 2][(j + i) * 4 + part % 2 * 2 + 1], f.z, f.w);
+      }
       if (bent)
-        UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
-          v[i / 2][i % 2] *= v[i / 2][i % 2] < 0 ? own_finish[i / 2 * 8 + i % 2].z : 1.0f;
+        UNROLLED_FOR (int i = 0; i < PAIRS * 2; i++)
+          v[i / 2][i % 2] *= v[i / 2][i % 2] < 0 ? finish[2 * N + j * 8 + own + i] : 1.0f;
       if (KEPT) {
-        uint32_t words[4] = {0, 0, 0, 0};
-        UNROLLED_FOR (int i = 0; i < MANY; i++)
+        uint32_t words[PAIRS], largest = 0;
+        UNROLLED_FOR (int i = 0; i < PAIRS; i++)
           words[i] = sixteen<E>::pair(v[i][0], v[i][1]);
+        if (relu)
+          UNROLLED_FOR (int i = 0; i < PAIRS; i++)
+            sixteen<E>::rectify(words[i]);
         if (filters < N) /* channels that do not exist are 0 */
-          UNROLLED_FOR (int i = 0; i < MANY; i++) {
-            const int32_t left = filters - (j + i) * 8 - own * 2;
+          UNROLLED_FOR (int i = 0; i < PAIRS; i++) {
+            const int32_t left = filters - j * 8 - own - i * 2;
             words[i] = left > 1 ? words[i] : left > 0 ? words[i] & 0xffff : 0;
           }
-        UNROLLED_FOR (int i = 0; i < MANY; i++)
-          note<E>(&most, there ? words[i] : 0);
-        transpose_lanes(words);
-        const int32_t unit = j + own;
-        uint16_t *out = (uint16_t *)a.out + ((int64_t)image * plane + pixel) * a.kept + first_filter + unit * 8;
-        if (there && unit < N / 8 && first_filter + unit * 8 < a.kept)
-          *(uint4 *)out = make_uint4(words[0], words[1], words[2], words[3]);
+        UNROLLED_FOR (int i = 0; i < PAIRS; i++)
+          note<E>(&largest, words[i]);
+        note<E>(&most, there ? largest : 0);
+        if (there && first_filter + j * 8 + own < a.kept)
+          store_words(kept + j * 8, words);
       } else if (there) {
-        float *out = (float *)a.out + ((int64_t)image * p.filters + first_filter + j * 8 + own * 2) * plane + pixel;
-        UNROLLED_FOR (int i = 0; i < MANY * 2; i++)
-          if ((j + i / 2) * 8 + own * 2 + i % 2 < filters)
-            out[(i / 2 * 8 + i % 2) * plane] = v[i / 2][i % 2];
+        if (relu)
+          UNROLLED_FOR (int i = 0; i < PAIRS * 2; i++)
+            asm("max.NaN.f32 %0, %0, 0f00000000;" : "+f"(v[i / 2][i % 2]));
+        UNROLLED_FOR (int i = 0; i < PAIRS * 2; i++)
+          if (j * 8 + own + i < filters)
+            out[(j * 8 + i) * plane] = v[i / 2][i % 2];
       }
     }
   }
@@ -293,25 +303,25 @@ DEVICE void store_tile(const half_arguments &a, const float4 *finish, int32_t fi
 
 /* ---- The kernel ---- */
 
-/* Returns the slot of a stage. All tiles of a block read the same stages, one after the other. */
-DEVICE ring slot_of(const half_arguments &a, uint32_t stage) {
-  const uint32_t round = a.slots.divide(stage);
-  return {stage - round * a.slots.by, round % 2};
-}
-
-/* Copies stage `number` of the block's weights to its slot, if there is one. Weights that stay are one stage. */
-DEVICE void copy_stage(const half_arguments &a, uint32_t number, uint8_t *slots, slot_barriers<MOST_SLOTS> &barriers) {
-  const cut &c = a.c;
-  const uint32_t round = a.stages.divide(number), stage = number - round * a.stages.by, slot = slot_of(a, number).place;
-  if (c.slots == 1 ? number > 0 : (blockIdx.x + round * gridDim.x) * c.workers >= (uint32_t)c.tiles)
-    return;
-  const int32_t of_chunk = (c.steps + c.stage_steps - 1) / c.stage_steps, chunk = (int32_t)stage / of_chunk;
-  const int32_t first = ((int32_t)stage - chunk * of_chunk) * c.stage_steps;
-  const uint32_t bytes = (uint32_t)((c.slots == 1 ? c.stage_steps : min(c.stage_steps, c.steps - first)) * step_bytes(c));
-  const int64_t step = ((int64_t)blockIdx.y * c.chunks + chunk) * c.steps + first;
-  barrier_expect(&barriers.full[slot], bytes);
-  bulk_copy(slots + slot * c.stage_steps * step_bytes(c), a.weights + step * step_bytes(c), bytes, &barriers.full[slot]);
-}
+/* The stages that are still to be copied to slots, in shared memory. All tiles of a block read the same ones, one after the
+ * other; weights that stay are one stage. */
+struct weight_source {
+  slot_barriers<MOST_SLOTS> barriers;
+  ring at;
+  uint32_t stage, left; /* of a tile; of all tiles */
+  /* Copies the next stage, as soon as all warps have read what its slot has. One thread calls this. */
+  DEVICE void fill(const half_arguments &a, uint8_t *slots) {
+    const uint32_t bytes = (uint32_t)(a.c.stage_steps * step_bytes(a.c));
+    if (left == 0)
+      return;
+    barriers.wait_empty(at);
+    barrier_expect(&barriers.full[at.place], bytes);
+    bulk_copy(slots + at.place * bytes, a.weights + ((int64_t)blockIdx.y * a.stages + stage) * bytes, bytes,
+              &barriers.full[at.place]);
+    left--, stage = stage + 1 == a.stages ? 0 : stage + 1;
+    at.advance((uint32_t)a.c.slots);
+  }
+};
 
 /* Grid: x counts blocks that share the tiles, y tiles of filters. */
 template <class E, int N, bool PAIRS, bool KEPT>
@@ -325,15 +335,17 @@ __global__ void __launch_bounds__(most_workers(N) * GROUP, most_blocks(N))
   const int32_t worker = threadIdx.x / GROUP, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const int32_t first_filter = (int32_t)blockIdx.y * N;
   uint32_t *entries = (uint32_t *)(shared + c.slots * c.stage_steps * step_bytes(c));
-  float4 *finish = (float4 *)((uint8_t *)entries + entry_bytes(c));
-  slot_barriers<MOST_SLOTS> &barriers = *(slot_barriers<MOST_SLOTS> *)(finish + N);
-  static_assert(sizeof barriers <= BARRIER_BYTES, "");
+  float *finish = (float *)((uint8_t *)entries + entry_bytes(c));
+  weight_source &source = *(weight_source *)(finish + 4 * N);
+  static_assert(sizeof source <= SOURCE_BYTES, "");
   const uint32_t stride = gridDim.x * c.workers, tiles = (uint32_t)c.tiles, begin = blockIdx.x * c.workers;
   if (threadIdx.x == 0) {
-    barriers.begin(c.slots, 1, (uint32_t)c.workers * 4);
+    source.at = ring(), source.stage = 0;
+    source.left = c.slots == 1 ? 1 : begin < tiles ? ((tiles - 1 - begin) / stride + 1) * a.stages : 0;
+    source.barriers.begin(c.slots, 1, (uint32_t)c.workers * 4);
     barrier_init_done();
-    ROLLED_FOR (uint32_t i = 0; i < (uint32_t)c.slots; i++)
-      copy_stage(a, i, shared, barriers);
+    ROLLED_FOR (int32_t i = 0; i < c.slots; i++)
+      source.fill(a, shared);
   }
   /* pairs t and t + 4 are neighbours */
   for (int32_t i = threadIdx.x; i < c.steps * (PAIRS ? 8 : 2); i += blockDim.x)
@@ -344,12 +356,14 @@ __global__ void __launch_bounds__(most_workers(N) * GROUP, most_blocks(N))
     const int32_t k = first_filter + i;
     /* slopes may be the result of the previous kernel */
     const float slope = k < p.filters && a.slopes ? a.slopes[k] : a.line.slope;
-    finish[i] = k < p.filters ? make_float4(a.filter_scales[k], a.biases[k], slope, 0) : make_float4(0, 0, 0, 0);
+    finish[2 * i] = k < p.filters ? a.filter_scales[k] : 0;
+    finish[2 * i + 1] = k < p.filters ? a.biases[k] : 0;
+    finish[2 * N + i] = slope;
   }
   __syncthreads();
 
   const uint32_t buffer_size = (uint32_t)(c.parts * c.part);
-  const uint32_t buffers = shared_address(finish + N) + BARRIER_BYTES + worker * c.buffers * buffer_size;
+  const uint32_t buffers = shared_address(finish + 4 * N) + SOURCE_BYTES + worker * c.buffers * buffer_size;
   const uint32_t entry_address = shared_address(entries) + (PAIRS ? lane % 4 * 8 : lane / 16 * 4);
   const uint64_t weights = (uint64_t)(shared_address(shared) >> 4 | (uint32_t)N << 16) | (uint64_t)8 << 32;
   const uint32_t further = (uint32_t)((c.tile_columns > 8 ? 8 * p.stride_x : p.stride_y * c.in_columns) * 4);
@@ -364,6 +378,7 @@ __global__ void __launch_bounds__(most_workers(N) * GROUP, most_blocks(N))
   if (c.buffers == 2 && begin < tiles)
     fetch(begin, 0, here);
   commit_copies();
+  ring slot;
   uint32_t stage = 0;
   ROLLED_FOR (uint32_t first = begin; first < tiles; first += stride) {
     float sums[H][N / 2];
@@ -390,21 +405,18 @@ __global__ void __launch_bounds__(most_workers(N) * GROUP, most_blocks(N))
       UNROLLED_FOR (int d = 0; d < D / 2; d++)
         load_samples<PAIRS>(held[d], from, further, step_entry<PAIRS>::load(entry_address, d));
       ROLLED_FOR (int32_t step = 0; step < c.steps; step += c.stage_steps) {
-        const ring slot = slot_of(a, stage);
         const uint32_t at = c.slots == 1 ? (uint32_t)(chunk * c.steps) : slot.place * (uint32_t)c.stage_steps;
-        barriers.wait_full(slot);
+        source.barriers.wait_full(slot);
         multiply_stage<E, N, PAIRS, H, D>(step, min(step + c.stage_steps, c.steps), c.steps - 1, from, further,
                                           entry_address, weights + at * (2 * N), chunk + step > 0, held, sums);
         if (c.slots == 1)
           continue;
-        /* the stage before has been multiplied, and all workers are done with the one before that: it gets its next one */
+        /* the stage before has been multiplied, and all warps are done with the one before that, whose slot is next */
         if (lane == 0 && stage > 0)
-          barrier_arrive(&barriers.empty[slot_of(a, stage - 1).place]);
-        if (threadIdx.x == 0 && stage > 1) {
-          const ring free = slot_of(a, stage - 2);
-          barrier_wait(&barriers.empty[free.place], free.parity);
-          copy_stage(a, stage - 2 + a.slots.by, shared, barriers);
-        }
+          barrier_arrive(&source.barriers.empty[(slot.place > 0 ? slot.place : (uint32_t)c.slots) - 1]);
+        if (threadIdx.x == 0 && stage > 1)
+          source.fill(a, shared);
+        slot.advance((uint32_t)c.slots);
         stage++;
       }
       multiply_wait<0>();

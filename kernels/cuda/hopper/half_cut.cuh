@@ -31,7 +31,7 @@ enum : int32_t {
   MOST_PAIR_STEPS = 64,
   STEP_NUMBERS = 16,
   MOST_SLOTS = 8, /* of weights that pass through */
-  BARRIER_BYTES = 128,
+  SOURCE_BYTES = 160,
   BLOCK_BYTES = 227 << 10 /* shared memory of a block */
 };
 
@@ -41,7 +41,7 @@ GCONV_BOTH constexpr int heights_of(int filters) {
   return filters >= 64 ? 1 : 2;
 }
 GCONV_BOTH constexpr int depth_of(int filters) {
-  return filters >= 32 ? 4 : 2;
+  return filters == 32 || filters == 64 ? 4 : 2;
 }
 GCONV_BOTH constexpr int most_workers(int filters) {
   return filters >= 64 ? 4 : 2;
@@ -79,22 +79,26 @@ GCONV_BOTH int32_t entry_bytes(const cut &c) {
   return (c.steps * (c.pairs ? 32 : 8) + 15) / 16 * 16;
 }
 inline int64_t block_bytes(const cut &c) {
-  return (int64_t)c.slots * c.stage_steps * step_bytes(c) + entry_bytes(c) + c.filters * 16 + BARRIER_BYTES +
+  return (int64_t)c.slots * c.stage_steps * step_bytes(c) + entry_bytes(c) + c.filters * 16 + SOURCE_BYTES +
          (int64_t)c.workers * c.buffers * c.parts * c.part;
 }
 
-/* Estimates the cycles of a layer. The warpgroups of a multiprocessor share its tensor cores, which wait for shared memory if
- * there are few filters, and the instructions that copy samples and store. Alone, a tile takes `alone`. */
+/* Estimates the cycles of a layer, by the instructions of a warp for a tile. The warpgroups of a multiprocessor share what
+ * issues instructions, and its tensor cores, which wait for shared memory if there are few filters. Alone, a tile takes
+ * `alone`, as most instructions wait for the one before. */
 inline double estimate(const cut &c) {
   const double N = c.filters, H = heights_of(c.filters), steps = (double)c.chunks * c.steps;
-  const double step = H * std::max(N / 2, 16 + N / 4), items = (double)c.chunks * c.parts * c.part / (c.pairs ? 4 : (int32_t)UNIT);
+  const double step = H * std::max(N / 2, 16 + N / 4), across = (double)c.in_columns * c.parts;
+  const double stages = c.slots > 1 ? steps / c.stage_steps : 0;
+  const double lines = c.tile_images * ceil(c.in_rows / std::max(floor(GROUP / across), 1.0));
+  const double fetch =
+      c.pairs ? 60 + 40 * ceil(c.tile_images * c.in_rows * across / GROUP) : 70 + ceil(across / GROUP) * (60 + 12 * lines);
+  const double store = 80 + 90 * H * std::max(N / 32, 1.0), others = store + c.chunks * (fetch + 120) + 30 * stages;
   const double blocks = (double)std::min<int64_t>({(BLOCK_BYTES + 1024) / (block_bytes(c) + 1024), most_blocks(c.filters),
                                                    most_blocks(c.filters) * most_workers(c.filters) / c.workers});
-  const double tiles = c.workers * blocks, fed = c.slots > 1 ? blocks * steps * step_bytes(c) / 20 : 0;
-  const double stage = c.slots > 1 ? std::max(0.0, 1200.0 / (c.slots - 2) - c.stage_steps * (step + 50)) : 0;
-  const double busy = std::max({tiles * steps * step * 1.2, tiles * 2.5 * items, tiles * 8 * N * H, fed});
-  const double alone = steps * (step + 50) + 30 * N * H + 800 + (c.buffers > 1 ? 500 : 1200) * (double)c.chunks +
-                       stage * ceil((double)c.steps / c.stage_steps) * c.chunks;
+  const double tiles = c.workers * blocks, fed = c.slots > 1 ? blocks * steps * step_bytes(c) / 24 : 0;
+  const double busy = std::max(tiles * std::max(steps * step * 1.2, 2 * (steps * (8 + 5 * H) + others)), fed);
+  const double alone = steps * (step + 60) + 6 * others + 1000 + (c.buffers > 1 ? 0 : 1000) * (double)c.chunks;
   return ceil((double)c.tiles * c.filter_tiles / ((int32_t)PROCESSORS * tiles)) * std::max(busy, alone) + 4000;
 }
 
@@ -104,8 +108,10 @@ inline void cut_stages(cut &best, cut c) {
     for (c.buffers = 2; c.buffers > 0; c.buffers--)
       for (int32_t slot_bytes : {0, 32 << 10, 16 << 10})
         for (c.slots = slot_bytes ? 4 : 1; c.slots <= (slot_bytes ? (int32_t)MOST_SLOTS : 1); c.slots += 2) {
-          c.stage_steps = slot_bytes ? slot_bytes / step_bytes(c) : c.chunks * c.steps;
-          if ((slot_bytes && (c.pairs || c.stage_steps >= c.steps)) || block_bytes(c) > BLOCK_BYTES)
+          c.stage_steps = slot_bytes ? std::min(slot_bytes / step_bytes(c), c.steps) : c.chunks * c.steps;
+          while (slot_bytes && (c.steps % c.stage_steps || c.stage_steps % depth_of(c.filters)))
+            c.stage_steps--; /* stages of one size */
+          if ((slot_bytes && (c.pairs || c.chunks * c.steps < c.slots * c.stage_steps)) || block_bytes(c) > BLOCK_BYTES)
             continue;
           c.cycles = estimate(c);
           c.fits = c.tiles < INT32_MAX && c.filter_tiles < 65536;
@@ -122,8 +128,7 @@ inline void cut_chunks(cut &best, cut c, const gconv_layer_problem *p) {
     c.parts = c.pairs ? p->channels : (c.units + pieces - 1) / pieces;
     c.chunks = c.pairs ? 1 : (c.units + c.parts - 1) / c.parts;
     c.part = (int32_t)(c.pairs ? places * 4 : (places | 1) * UNIT); /* odd: other banks */
-    c.used =
-        (int32_t)(c.pairs ? divide_up((int64_t)p->channels * p->rows * c.row_pairs, STEP_NUMBERS / 2) : c.parts * taps);
+    c.used = (int32_t)(c.pairs ? divide_up((int64_t)p->channels * p->rows * c.row_pairs, STEP_NUMBERS / 2) : c.parts * taps);
     c.steps = ((c.pairs ? c.used : (c.used + 1) / 2) + depth - 1) / depth * depth;
     cut_stages(best, c);
     if (c.pairs)
@@ -168,6 +173,17 @@ inline cut cut_problem(const gconv_layer_problem *p) {
     cut_tiles(best, c, p);
   }
   return best;
+}
+
+/* Returns how many pairs of neighbouring filters a lane has among the columns that wgmma makes: column 8 j + 2 t + e of an
+ * output is in lane t of four. */
+GCONV_BOTH constexpr int pairs_of(int filters) {
+  return filters < 32 ? filters / 8 : 4;
+}
+/* Returns the filter of a column: those of a lane are neighbours, so that it stores them together. */
+inline int32_t filter_of(int32_t filters, int32_t column) {
+  const int32_t pairs = pairs_of(filters), at = column % (8 * pairs);
+  return column - at + at % 8 / 2 * 2 * pairs + at / 8 * 2 + at % 2;
 }
 
 /* Returns the index of the weight of filter k that number `n` of a step is multiplied by, or -1 if there is none. Steps are
