@@ -83,8 +83,9 @@ class OneArray(CommandTest):
             self.assertIn("pages.tif: its images differ in size", said)
             self.assertNotIn("rows are missing", said)
             self.assertFalse((self.folder / "all.npy").exists())
-        for name, filters in (("plain", words[:-1]), ("bank", ("--bank", "-f", "average:size=3", "--border", "replicate"))):
-            self.gconv("-i", "a.png", "b.png", *filters, "--format", "npy", "-o", name)  # no extension: a folder
+        numpy.save(self.folder / "weights.npy", noise(2, 3, 3, 3).astype("float32"))
+        for name, filters in (("plain", "average:size=3"), ("bank", "weights.npy")):
+            self.gconv("-i", "a.png", "b.png", "-f", filters, "--border", "replicate", "--format", "npy", "-o", name)  # a folder
             self.assertEqual(sorted(path.name for path in (self.folder / name).iterdir()), ["a.npy", "b.npy"])
 
 
