@@ -252,7 +252,7 @@ void gconv_formats_print(FILE *out) {
   const gconv_format_info *format;
   fputs("Formats, recognised by content; extensions that results may have:\n", out);
   for (size_t i = 0; (format = gconv_format_at(i)); i++)
-    fprintf(out, "  %-6s %-18s %s\n", format->name, format->extensions, format->help);
+    fprintf(out, "  %-8s %-18s %s\n", format->name, format->extensions, format->help);
 }
 
 static void print_formats(FILE *out) {
