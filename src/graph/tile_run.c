@@ -260,11 +260,11 @@ gconv_status gconv_graph_run_whole(gconv_graph_plan *plan, const gconv_graph_cut
                                    void *stream) {
   const gconv_graph_rows rows = {(float *)in, 0, cut->in[0], 0};
   const int32_t input = plan->graph->inputs[0], output = plan->graph->outputs[0];
+  const bool alone = plan->graph->output_count == 1; /* further outputs, one of which may be the input, are read later */
   gconv_status status = GCONV_OK;
-  if (!is_image(&plan->tensors[input], cut->in) || !gconv_graph_plan_lend(plan, input, in))
+  if (!alone || !is_image(&plan->tensors[input], cut->in) || !gconv_graph_plan_lend(plan, input, in))
     status = put_input(plan, cut, &rows, 0, 0, stream);
-  const bool lent = plan->graph->output_count == 1 && is_image(&plan->tensors[output], cut->out) &&
-                    gconv_graph_plan_lend(plan, output, out);
+  const bool lent = alone && is_image(&plan->tensors[output], cut->out) && gconv_graph_plan_lend(plan, output, out);
   GCONV_THEN(status, run_plan(plan, stream));
   if (!lent)
     GCONV_THEN(status, gconv_graph_copy_output(plan, 0, cut->out, out, stream));

@@ -193,17 +193,18 @@ class Networks(CommandTest):
             self.assertIn(words, self.gconv("p.png", "-f", "m.onnx", "-o", "bad/", *option, status=(1, 2)).stderr)
 
     def test_several_outputs_of_padded_images(self):
-        """Sides that must be multiples: each output is cut."""
+        """Sides that must be multiples: each output is cut. One is the input itself."""
         x = RANDOM.normal(size=(2, 3, 10, 9)).astype(np.float32)
         np.save(self.folder / "x.npy", x)
         np.save(self.folder / "padded.npy", np.pad(x, ((0, 0), (0, 0), (0, 2), (0, 3)), "reflect"))
         up = np.array([1, 1, 4, 4], np.float32)
         nodes = [node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1], strides=[2, 2]), node("Conv", ["a", "w"], "c", pads=[1, 1, 1, 1], strides=[2, 2]),
                  node("Resize", ["c", "", "up"], "d", mode="nearest"), node("Add", ["x", "d"], "y"), node("ReduceMean", ["x"], "z", axes=[2, 3])]
-        self.model(graph(nodes, {"x": x}, ("y", "d", "z"), {"w": W, "up": up}, opset=17, shapes={"x": ANY}))
+        self.model(graph(nodes, {"x": x}, ("y", "d", "z", "x"), {"w": W, "up": up}, opset=17, shapes={"x": ANY}))
         for name in ("x", "padded"):
             self.gconv("-i", f"{name}.npy", "-f", "m.onnx", "-o", f"{name}_{{output}}.npy")
-        for output in ("y", "d"):
+        np.testing.assert_array_equal(np.load(self.folder / "padded_x.npy"), np.load(self.folder / "padded.npy"))
+        for output in ("y", "d", "x"):
             made, whole = np.load(self.folder / f"x_{output}.npy"), np.load(self.folder / f"padded_{output}.npy")
             np.testing.assert_array_equal(made, whole[..., :10, :9])
         np.testing.assert_allclose(np.load(self.folder / "x_z.npy"), np.load(self.folder / "padded_z.npy"))
