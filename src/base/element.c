@@ -123,6 +123,7 @@ void gconv_rounding_add(gconv_rounding *r, const void *numbers, size_t count) {
     found.least = finite && x < found.least ? x : found.least;
     found.most = finite && x > found.most ? x : found.most;
     found.floats |= (double)(float)x != x && x == x;
+    found.beyond |= !finite && isfinite(x);
   }
   found.any = found.least <= found.most;
   gconv_rounding_join(r, &found);
@@ -135,6 +136,7 @@ void gconv_rounding_join(gconv_rounding *r, const gconv_rounding *other) {
   }
   r->any |= other->any;
   r->floats |= other->floats;
+  r->beyond |= other->beyond;
   r->integers |= other->integers;
 }
 
@@ -145,7 +147,11 @@ void gconv_rounding_tell(const gconv_rounding *r, const char *name) {
   const double steps = differ ? (r->most - r->least) / ldexp(1, ilogb(largest) - 23) : FEW;
   if (r->integers)
     gconv_warn("%s: numbers beyond 2^24 became float32, with rounding", name);
-  if (steps < FEW)
+  if (r->beyond || (r->floats && largest < 0x1p-126))
+    gconv_warn("%s: its numbers are too large or too small for float32, to which they were rounded: multiply them by a "
+               "number first",
+               name);
+  else if (steps < FEW)
     gconv_warn("%s: its numbers go from %.12g to %.12g, and float32, to which they were rounded, has only about %.0f there: "
                "subtract a number such as %.6g first",
                name, r->least, r->most, floor(steps) + 1, r->least);

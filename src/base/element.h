@@ -41,6 +41,7 @@ gconv_status gconv_elements_read_doubles(gconv_source *source, gconv_element ele
 /* What float32 has lost of the numbers of a file. Begin with zeros. */
 typedef struct gconv_rounding {
   bool floats, integers; /* a number of float64 was rounded, or an integer beyond 2^24 */
+  bool beyond;           /* a number of float64 became infinite */
   bool any;              /* there are finite numbers of float64, from `least` to `most` */
   double least, most;
 } gconv_rounding;
@@ -49,7 +50,8 @@ typedef struct gconv_rounding {
 void gconv_rounding_add(gconv_rounding *r, const void *numbers, size_t count);
 /* Adds what was found of other numbers of the file. */
 void gconv_rounding_join(gconv_rounding *r, const gconv_rounding *other);
-/* Warns of integers that were rounded in the file `name`, and of numbers of float64 that float32 hardly tells apart. */
+/* Warns of integers that were rounded in the file `name`, and of numbers of float64 that float32 hardly tells apart,
+ * or that are beyond its range. */
 void gconv_rounding_tell(const gconv_rounding *r, const char *name);
 
 /* What changed when elements were made from samples. */

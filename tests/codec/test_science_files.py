@@ -170,8 +170,9 @@ class Files(CommandTest):
 
     def test_numbers_that_float32_does_not_tell_apart(self):
         close, far = 1e6 + self.random.random((4, 5)), 1e6 * self.random.random((4, 5))
+        huge, tiny = np.array([[1e300, 1]]), np.array([[1e-50, 9e-50]])
         wide, whole = np.array([[2 ** 24 + 1, 3]], "i4"), np.array([[2 ** 25 + 4, 3]], "i4")
-        for numbers, told in (close, "has only about 1"), (far, ""), (wide, "beyond 2^24"), (whole, ""):
+        for numbers, told in (close, "has only about 1"), (far, ""), (wide, "beyond 2^24"), (whole, ""), (huge, "too large"), (tiny, "too small"):
             np.save(self.folder / "a.npy", numbers)
             np.savez(self.folder / "a.npz", a=numbers)
             for name, content in ("a.npy", None), ("a.npz", None), ("a.fits", unit(numbers)), ("a.nii", nifti(numbers)):
