@@ -44,10 +44,11 @@
 #include <string.h>
 
 enum {
-  SLACK = 128, /* bytes that vectors read beyond the end of a row */
-  PIECE = 512, /* samples whose sums are kept at a time, about */
-  PIECES = 8,  /* without floats, about PIECES * PIECE bytes of results are computed at a time */
-  SHARED = 4,  /* the most rows of results that are made at a time */
+  SLACK = 128,     /* bytes that vectors read beyond the end of a row */
+  PIECE = 512,     /* samples whose sums are kept at a time, about */
+  PIECES = 8,      /* without floats, about PIECES * PIECE bytes of results are computed at a time */
+  SHARED = 4,      /* the most rows of results that are made at a time */
+  MOST_SHARED = 3, /* units of a row that rows of results share: the template has loops for so many */
 };
 
 /* ---- Preparation: the taps of a filter in units ---- */
@@ -97,7 +98,7 @@ static bool may_share(const gconv_problem *problem) {
 
 static size_t filter_bytes(const gconv_problem *problem) {
   size_t taps = (size_t)problem->rows * (size_t)problem->columns;
-  taps = taps < MOST_WEIGHT ? taps : MOST_WEIGHT;
+  taps = (taps < MOST_WEIGHT ? taps : MOST_WEIGHT) + may_share(problem); /* 3 x 1 taps have a row of 1, and a column of 3 */
   return sizeof(integer_filter) + taps * sizeof(integer_unit);
 }
 
@@ -181,7 +182,7 @@ static void prepare_steps(const gconv_problem *problem, const float *taps, float
 /* Finds out whether rows of a filter that may share sums do, and sets `shares` and `middle`. */
 static bool is_shared(integer_filter *filter, const integer_unit *units) {
   const integer_unit *column = units + filter->count;
-  filter->shares = filter->down == 3 && column[0].taps.even == 1 && column[2].taps.even == 1;
+  filter->shares = filter->count <= MOST_SHARED && filter->down == 3 && column[0].taps.even == 1 && column[2].taps.even == 1;
   filter->middle = filter->shares ? column[1].taps.even : 0;
   return filter->shares;
 }
