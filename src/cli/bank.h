@@ -27,7 +27,7 @@ gconv_status gconv_network_load(const char *path, gconv_network *network);
 
 /* Prints what the network at `path` is. The error is gconv_last_error(). */
 gconv_status gconv_network_print(const char *path);
-/* Prints the nodes of an ONNX model. If the model is a chain of layers, prints nothing. If `output` is not NULL, draws the
+/* Prints the nodes of an ONNX model, or the layers if it is a chain of them. If `output` is not NULL, draws the
  * nodes into this file, which must be SVG, instead, and fails for a chain. */
 gconv_status gconv_graph_print(const char *path, const char *output);
 

@@ -160,6 +160,9 @@ static gconv_status prepare(networking *n) {
   const gconv_network *network = &n->network;
   GCONV_TRY(gconv_classify_check_outputs(c));
   GCONV_TRY(gconv_network_load(c->path, &n->network));
+  if (network->count == 0)
+    return gconv_refuse("%s: is an ONNX model whose layers are no chain: gconv -i IMAGE -f %s -o outputs.npy applies it",
+                        c->path, c->path);
   const bool softmax = network->layers[network->count - 1].activation == GCONV_ACTIVATION_SOFTMAX;
   c->classes = (const char *const *)network->classes;
   c->class_count = network->class_count;

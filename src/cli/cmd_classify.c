@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv classify: the classes, or numbers, that a trained network or support vector machine predicts. */
+#include "cli/bank.h"
 #include "cli/classify.h"
 #include "cli/command.h"
 #include "cli/job_settings.h"
@@ -20,7 +21,7 @@ typedef struct classify_settings {
 static gconv_status refuse_map_option(const char *path, const char *option) {
   gconv_network network = {0};
   gconv_svm *machine = NULL;
-  gconv_status status = gconv_svm_is_one(path) ? gconv_svm_read(path, &machine) : gconv_network_read(path, &network);
+  gconv_status status = gconv_svm_is_one(path) ? gconv_svm_read(path, &machine) : gconv_network_load(path, &network);
   gconv_svm_free(machine);
   gconv_network_free(&network);
   GCONV_TRY(status);
@@ -42,14 +43,10 @@ static gconv_status check_model(const char *path) {
     return GCONV_OK;
   if (dot && strcmp(dot, ".onnx") == 0) {
     const gconv_status status = gconv_network_import(path, NULL, &network);
-    const bool chain = status == GCONV_OK && network.count > 0;
     gconv_network_free(&network);
-    if (status != GCONV_OK)
-      return gconv_refuse("%s: is an ONNX model that cannot become a network: %s", path, gconv_last_error());
-    return chain ? GCONV_OK
-                 : gconv_refuse(
-                       "%s: is an ONNX model whose layers are no chain: gconv -i IMAGE -f %s -o outputs.npy applies it",
-                       path, path);
+    return status == GCONV_OK
+               ? GCONV_OK
+               : gconv_refuse("%s: is an ONNX model that cannot become a network: %s", path, gconv_last_error());
   }
   if (printable == got)
     return gconv_refuse(

@@ -104,6 +104,10 @@ class Onnx(NetworkTest):
         self.refuse("is no mean over height and width", [conv, node("ReduceMean", ["a"], "y", axes=[1])])
         self.refuse("takes 7 numbers, and gets 2 channels", [node("Flatten", ["x"], "a"), node("MatMul", ["a", "v"], "y")], {"v": np.zeros((7, 2), "f4")})
         self.refuse("3 dimensions", [conv], shape=("n", 2, 5), output="a")
+        np.save(self.folder / "x.npy", self.x(2, 5, 5))
+        for name in "graph.onnx", "graph":  # known by its content
+            (self.folder / name).write_bytes(model([conv, node("Relu", ["a"], "b"), node("Add", ["b", "a"], "y")], {"w": self.bank(2, 2, 3)[0]}, ("n", 2, 5, 5)))
+            self.usage_error("whose layers are no chain", "classify", name, "-i", "x.npy")
 
     def test_all_unknown_operators_are_named_at_once(self):
         conv = node("Conv", ["x", "w"], "a", "first")
