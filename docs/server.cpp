@@ -14,18 +14,18 @@ static void serve(int listener, const gconv::device &device, const gconv::operat
   constexpr std::size_t most_bytes = 64 << 20;
   gconv_read_options reading{};
   reading.max_pixels = 100000000;
-  std::vector<char> request(most_bytes);
+  const std::unique_ptr<char[]> request(new char[most_bytes]); /* not filled: pages are there once they are used */
   std::unique_ptr<gconv::plan> plan;
   for (uint32_t length;;) {
     const int client = accept(listener, nullptr, nullptr);
     if (client < 0) /* such as a client that has gone, or too many files */
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     while (recv(client, &length, 4, MSG_WAITALL) == 4 && (length = ntohl(length)) <= most_bytes &&
-           recv(client, request.data(), length, MSG_WAITALL) == static_cast<ssize_t>(length)) {
+           recv(client, request.get(), length, MSG_WAITALL) == static_cast<ssize_t>(length)) {
       gconv::bytes reply;
       try {
         const gconv::control control(gconv::control::clock::now() + std::chrono::seconds(10)); /* a deadline */
-        const gconv::image in = gconv::image::decode(request.data(), length, &reading);
+        const gconv::image in = gconv::image::decode(request.get(), length, &reading);
         if (!plan || !plan->fits(in))
           plan = std::make_unique<gconv::plan>(device, in, operation);
         reply = (*plan)(in).encode("png");
@@ -44,7 +44,7 @@ int main(int count, char **words) try {
   gconv_limit_threads(1); /* the library starts none: each worker computes */
   const gconv::device device("cpu");
   const gconv::operation operation(gconv::filters(count > 2 ? words[2] : "gaussian"));
-  const int listener = socket(AF_INET, SOCK_STREAM, 0), port = count > 2 ? std::stoi(words[1]) : 8080;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0), port = count > 1 ? std::stoi(words[1]) : 8080;
   sockaddr_in place{};
   place.sin_family = AF_INET;
   place.sin_port = htons(static_cast<uint16_t>(port));

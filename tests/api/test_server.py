@@ -102,6 +102,7 @@ class Server(unittest.TestCase):
         self.assertGreater(min(answers), 1)
         self.assertIsNone(self.server.poll())
         self.assertLess(sizes[-1], 1.3 * sizes[1], f"kilobytes of memory, after rounds of all clients: {sizes}")
+        self.assertTrue(SANITIZED or sizes[-1] < 1 << 19, f"kilobytes of memory, for small pictures: {sizes[-1]}")
         with self.connect() as connection:
             connection.sendall(struct.pack(">I", 2 ** 32 - 1))
             self.assertEqual(connection.recv(1), b"")
