@@ -85,8 +85,8 @@ static const struct {
      "this shape is not built in: -f and --psf take its numbers, as text or a .npy array; astropy.convolution has "
      "Moffat2DKernel and AiryDisk2DKernel, whose .array numpy.save() writes"},
     {" serve server httpd daemon listen ",
-     "gconv is no server, but fits into one: docs/server.c filters pictures that come through sockets, by the library, and "
-     "gconv.decode(), filter() and encode() do it in Python (docs/embedding.md)"},
+     "gconv is no server, but fits into one: docs/server.cpp filters pictures that come through sockets, by the library, "
+     "and gconv.decode(), filter() and encode() do it in Python (docs/embedding.md)"},
     {" segment segmentation detect classify upscale superresolution inpaint ",
      "this" IS_NOT_HERE ". OpenCV, scikit-image and networks do it; gconv runs networks: gconv -i IMAGE -f model.onnx -o "
      "OUT (docs/networks.md)"},

@@ -386,6 +386,10 @@ class Elsewhere(GuessTest):
             if word != "rotate":  # which --flip may be meant by
                 self.usage_error(program, "-i", "a.png", "-f", "average", "-o", "x.png", f"--{word}")
 
+    def test_files_of_docs_that_it_names_are_there(self):
+        for name in re.findall(r"docs/\w+\.\w+", (SOURCES / "src/base/suggest.c").read_text()):
+            self.assertTrue((SOURCES / name).is_file(), name)
+
     def test_a_filter_of_this_name_comes_first(self):
         (self.folder / "median").write_text("1\n")
         self.gconv("-i", "a.png", "-f", "median", "-o", "x.png")
