@@ -449,11 +449,11 @@ void gconv_svm_warn_missed(double gap) {
 static gconv_status optimize(solving *s, gconv_svm_solution *solution) {
   const gconv_svm_problem *p = s->problem;
   const bool whole = p->count <= s->most;
-  const uint64_t most = p->most_steps > 0 ? p->most_steps : gconv_svm_most_steps(p->count);
+  const uint64_t most = p->most_steps > 0 ? p->most_steps : solution->steps + gconv_svm_most_steps(p->count);
   bool ended = false; /* no more steps */
   double gap;
   for (uint64_t round = 1; (gap = find_gap(s)) >= p->tolerance && !ended; round++) {
-    uint64_t steps, left = most - solution->steps;
+    uint64_t steps, left = solution->steps < most ? most - solution->steps : 0; /* a part may have passed `most` */
     left = whole || left < 100 * s->most ? left : 100 * s->most;
     gconv_svm_watch_gap(p->watch, gap);
     GCONV_TRY(check_control(s));
