@@ -122,6 +122,10 @@ class Estimators(unittest.TestCase):
         likely = machine.predict_proba(rows)
         self.assertGreater(np.mean(machine.classes_[likely.argmax(axis=1)] == names), 0.95)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(machine)).predict_proba(rows), likely)
+        cases = np.random.default_rng(1).normal(size=(90, 3))
+        for labels in ((cases[:, 0] > 0).astype(int) + (cases[:, 1] > 0.5), cases[:, 0] > 0.3 * cases[:, 1] ** 2):  # probabilities change no label
+            sure, plain = (estimators.SVC(probability=given).fit(cases, labels).predict(cases) for given in (True, False))
+            np.testing.assert_array_equal(sure, plain)
         self.assertFalse(hasattr(estimators.SVC(), "predict_proba"))
         late = estimators.SVC(break_ties=True).fit(rows, names)
         np.testing.assert_array_equal(late.predict(rows), late.classes_[late.decision_function(rows).argmax(axis=1)])

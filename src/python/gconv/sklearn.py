@@ -208,7 +208,11 @@ class SVC(ClassifierMixin, _Machine):
         rows = self._rows(X)
         if self.break_ties and len(self.classes_) > 2:
             return self.classes_[self.decision_function(X).argmax(axis=1)]
-        return self.classes_[self.machine_.predict(rows, device=self.device)]
+        if not self.probability:
+            return self.classes_[self.machine_.predict(rows, device=self.device)]
+        pairs = np.triu_indices(len(self.classes_), 1)  # scikit-learn counts votes, where the machine takes its probabilities
+        won = np.where(self.machine_.decision(rows, device=self.device) > 0, *pairs)
+        return self.classes_[(won[:, :, None] == np.arange(len(self.classes_))).sum(axis=1).argmax(axis=1)]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """For two classes, a value for each row: above 0 for classes_[1]. Else a value for each class ("ovr"), largest for
