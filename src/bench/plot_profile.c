@@ -10,12 +10,17 @@
 
 enum { MOST_POINTS = 160 }; /* of a row */
 
+/* Returns a row's method. If times are drawn against another method's, row->line names both. */
+static const char *method_of(const gconv_bench_row *row) {
+  return row->line[0] && row->drawn == 0 ? row->line : row->algorithm;
+}
+
 /* A row's line: its method, and what differs from other rows of the same method. */
 static void name_series(const gconv_bench *bench, const gconv_bench_row *row, char *name, size_t size) {
-  const char *own = row->line[0] ? row->line : row->algorithm;
+  const char *own = method_of(row);
   bool filters = false, groups = false;
   for (const gconv_bench_row *other = bench->rows; other < bench->rows + bench->count; other++) {
-    const bool same = strcmp(other->line[0] ? other->line : other->algorithm, own) == 0;
+    const bool same = strcmp(method_of(other), own) == 0;
     filters |= same && strcmp(other->filter, row->filter) != 0;
     groups |= same && strcmp(other->group, row->group) != 0;
   }
