@@ -88,6 +88,7 @@ class BadOptions(unittest.TestCase):
         image = np.zeros((5, 5), np.uint8)
         for text, options in (
                 ("two ways to reflect", {"border": "reflect"}), ("did you mean \"reflect101\"", {"border": "reflect10"}), ("border=3", {"border": 3}),
+                ("border=array", {"border": np.array(["reflect", "wrap"])}),
                 ("padding", {"padding": "some"}), ("padding", {"padding": -1}), ("padding", {"padding": (1, 2, 3)}),
                 ("stride", {"stride": 0}), ("stride", {"stride": "a"}), ("dilation", {"dilation": (1, 2, 3)}),
                 ("axes", {"axes": "XY"}), ("axes", {"axes": "HH"}), ("axes", {"axes": 5}), ("names 3", {"axes": "HWC"}),

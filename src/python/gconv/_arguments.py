@@ -14,7 +14,7 @@ def choose(name, value, choices):
     """Returns the value of a word in `choices`. Raises ArgumentError for other words, and lists the known ones."""
     if isinstance(value, str) and value in choices:
         return choices[value]
-    if name == "border" and value in ("reflect", "mirror"):
+    if name == "border" and str(value) in ("reflect", "mirror"):
         raise ArgumentError(f'border={value!r}: there are two ways to reflect: "symmetric" has the edge twice (scipy\'s "reflect"), '
                             f'"reflect101" once (NumPy\'s "reflect", OpenCV\'s default, scipy\'s "mirror")')
     near = difflib.get_close_matches(str(value), choices, 1)
