@@ -259,6 +259,11 @@ class Numbers(unittest.TestCase):
             np.testing.assert_array_equal(out, result)
         with self.assertWarnsRegex(gconv.Warning, "hardly any apart"):
             gconv.filter(random.normal(1e6, 1e-3, (90, 120)), kernel)
+        for numbers, words in ((np.linspace(0, 1e-50, 81), "too small"), (np.linspace(0, 1e300, 81), "too large"),
+                               (np.full(81, 2 ** 24 + 1), "beyond 2.24")):
+            for call in (lambda x: gconv.filter(x[0, 0], kernel), lambda x: gconv.conv2d(x, np.ones((1, 1, 3, 3), np.float32))):
+                with self.assertWarnsRegex(gconv.Warning, words), np.errstate(over="ignore"):
+                    call(numbers.reshape(1, 1, 9, 9))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for high, spread in (1e6, 1e3), (0.1, 0):

@@ -99,22 +99,29 @@ def like(array, result):
     return sys.modules["cupy"].asarray(result) if library == "cupy" else result
 
 
-def floats(array, what):
-    """Returns any array as a C-contiguous NumPy array of float32; without a copy if it is one. Raises ArgumentError if they
-    are not real."""
+def _real(array, what):
+    """Returns any array as one of NumPy. Raises ArgumentError if its numbers are not real."""
     try:
         found = host(array)
     except ValueError as error:
         raise ArgumentError(f"{what} must be an array of numbers: {error}") from None
     if found.dtype.kind not in "buif" and found.dtype.name != "bfloat16":
         raise ArgumentError(f"{what} must be an array of real numbers, and this has the type {found.dtype}")
+    return found
+
+
+def floats(array, what):
+    """Returns any array as a C-contiguous NumPy array of float32; without a copy if it is one. Raises ArgumentError if its
+    numbers are not real."""
+    found = _real(array, what)
+    warn_of_rounding(found)
     return np.asarray(found, np.float32, order="C")
 
 
 def finite_rows(array):
     """Returns an array rows x columns as floats() does. Raises ArgumentError for other shapes, NaN and infinities."""
     with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, and are refused below
-        rows = floats(array, "rows x columns")
+        rows = np.asarray(_real(array, "rows x columns"), np.float32, order="C")
     if rows.ndim != 2 or rows.size == 0:
         raise ArgumentError(f"rows x columns are wanted, and this has the shape {rows.shape}")
     wrong = np.argwhere(~np.isfinite(rows))
@@ -165,16 +172,31 @@ def convert(image, name):
     return image.astype(name)
 
 
+def _extremes(numbers):
+    """Returns the least and the largest number of an array; NaN for both if there is none."""
+    numbers = numbers[np.isfinite(numbers)]
+    return (float(numbers.min()), float(numbers.max())) if numbers.size else (np.nan, np.nan)
+
+
 def warn_of_rounding(image):
-    """Warns of numbers of float64 that float32 hardly tells apart."""
-    if library_of(image) != "numpy" or image.dtype != "float64":
+    """Warns of integers beyond 2^24, and of numbers of float64 that float32 hardly tells apart or does not reach."""
+    if library_of(image) != "numpy" or image.dtype.name not in ("float64", "int32", "int64", "uint32", "uint64"):
+        return
+    if image.dtype.kind in "iu":
+        if image.size and max(-int(image.min()), int(image.max())) > 2 ** 24:
+            warn(f"the array of {image.dtype} has integers beyond 2^24: float32, in which they are filtered, rounds most of them")
         return
     few = image[tuple(slice(None, None, max(1, size // 32)) for size in image.shape)]
     for numbers in (few, image):  # a few numbers tell enough of most images
-        low, high = (float(extreme.reduce(numbers, axis=None)) for extreme in (np.fmin, np.fmax))
-        if not max(-low, high) < 3e38 or high - low >= 1000 * np.spacing(np.float32(max(-low, high))):
+        low, high = _extremes(numbers)
+        largest = max(-low, high)
+        reached = largest == 0 or 2.0 ** -126 <= largest <= np.finfo(np.float32).max
+        if np.isnan(largest) or (reached and high - low >= 1000 * np.spacing(np.float32(largest))):
             return
-    if low < high:
+    if not reached:
+        warn(f"numbers of float64 from {low:.12g} to {high:.12g} are too large or too small for float32, to which they are "
+             f"rounded: multiply them by a number first")
+    elif low < high:
         warn(f"the numbers of float64 go from {low:.12g} to {high:.12g}, where float32, to which they are rounded, tells hardly "
              f"any apart: subtract a number such as {low:.6g} first")
 
@@ -201,6 +223,7 @@ def to_float(image):
     back = name if name in ("float16", "float64", "bfloat16") else None
     if back is None and name not in ("bool", "uint8", "uint16", "int8", "int16", "int32", "int64", "uint32", "uint64"):
         raise ArgumentError(f"the array has numbers of the type {name}, which are no real numbers")
+    warn_of_rounding(image)
 
     def finish(result, out):
         result = _from_float(result, back)
