@@ -162,6 +162,14 @@ class Calls(unittest.TestCase):
                                       for one, dtype in ((theirs, float), (ours, np.float32)))
                     np.testing.assert_allclose(result, wanted, atol=2e-6, err_msg=f"{name} {shape} {mode}")
 
+    def test_constants_between_levels(self):
+        """Integers with a border of 0.5: they are filtered as floats, and 255 stays 255."""
+        random = np.random.default_rng(6)
+        for kind in "uint8", "int8", "uint16", "int16", "bool":
+            array, weights = random.integers(0, 120, (9, 8)).astype(kind), 2.0 * random.integers(-2, 3, (3, 3))
+            wanted, result = (module.correlate(array, weights, mode="constant", cval=0.5) for module in (theirs, ours))
+            np.testing.assert_array_equal(result, wanted, kind)
+
     def test_signs_and_colours(self):
         """What wraps around is SciPy's, level by level, where weights are integers: of images of many strips, with colours."""
         random = np.random.default_rng(9)

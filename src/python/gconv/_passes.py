@@ -110,7 +110,9 @@ class _Pass:
         values = np.ascontiguousarray(values)
         if self.reads == values.dtype:
             return values
-        return values if self.reads == _FLOAT else values.view(self.reads)  # gconv.filter() makes floats, strip by strip
+        if self.reads != _FLOAT:
+            return values.view(self.reads)
+        return values.astype(_FLOAT) if values.dtype.name in _WHITE else values  # others gconv.filter() converts, by strips
 
     def finished(self, result):
         if self.makes == self.kind:
