@@ -205,7 +205,11 @@ static uint64_t most_expansion(uint16_t compression) {
 /* Refuses files that are too short for the pixels that their header promises, before memory is taken for the pixels. */
 static gconv_status check_promise(const gconv_tiff_file *file, const gconv_tiff_page *page) {
   size_t factors[] = {(size_t)page->header.width, (size_t)page->header.height, page->samples, page->bits};
-  uint64_t bytes = gconv_checked_product(4, factors) / 8, most = page->holes ? 1 << 16 : most_expansion(page->compression);
+  uint64_t bytes = gconv_checked_product(4, factors) / 8, most = most_expansion(page->compression);
+  if (page->holes) { /* the file has places and lengths of all blocks, but perhaps no pixels */
+    bytes = (uint64_t)page->row_bytes * (uint64_t)page->height;
+    most = 1 << 16;
+  }
   if (page->way == GCONV_TIFF_COLOURS || bytes / most <= file->end)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early: its header promises %llu bytes of pixels", file->name,

@@ -30,8 +30,8 @@ def tearDownModule():
     clean_up()
 
 
-def make_tiff(data, width, height, bits=8, samples=1, photometric=1, big_endian=False, more=(), strip_rows=None, next_at=0):
-    """A classic TIFF of stored strips, and tags (number, type, value) besides."""
+def make_tiff(data, width, height, bits=8, samples=1, photometric=1, big_endian=False, more=(), strip_rows=None, next_at=0, counts={}):
+    """A classic TIFF of stored strips, and tags (number, type, value) besides. counts: of values by tag, if there are more."""
     order = ">" if big_endian else "<"
     tags = {256: (LONG, width), 257: (LONG, height), 258: (SHORT, bits), 259: (SHORT, 1), 262: (SHORT, photometric),
             273: (LONG, 8), 277: (SHORT, samples), 278: (LONG, strip_rows or height), 279: (LONG, len(data))}
@@ -41,7 +41,7 @@ def make_tiff(data, width, height, bits=8, samples=1, photometric=1, big_endian=
     out += struct.pack(order + "H", len(tags))
     for number, (kind, value) in sorted(tags.items()):
         field = struct.pack(order + "HH", value, 0) if kind == SHORT else struct.pack(order + "I", value)
-        out += struct.pack(order + "HHI", number, kind, 2 if kind == ASCII else 1) + field
+        out += struct.pack(order + "HHI", number, kind, counts.get(number, 2 if kind == ASCII else 1)) + field
     return out + struct.pack(order + "I", next_at)
 
 
@@ -158,6 +158,9 @@ class Samples(unittest.TestCase):
                 np.testing.assert_array_equal(got, np.full((7, 9), value, dtype), f"{bits} bits, {value}")
         self.assertIn("too early", failure(save("in.tif", make_tiff(bytes(63), 9, 7, more=gone[:1]))))
         self.assertIn("too early", failure(save("in.tif", make_tiff(b"", 30000, 30000, more=gone))))
+        lists = [(273, LONG, 8), (279, LONG, 8)]  # 150 strips, whose places and lengths are the same zeros
+        large = make_tiff(bytes(600), 30000, 3000, more=lists, strip_rows=20, counts={273: 150, 279: 150})
+        self.assertEqual(read(save("in.tif", large)).shape, (3000, 30000))
 
     def test_volume_in_one_page(self):
         self.assertIn("ImageDepth", failure(save("in.tif", make_tiff(bytes(126), 9, 7, more=[(32997, LONG, 2)]))))

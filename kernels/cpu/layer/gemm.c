@@ -451,12 +451,14 @@ static gconv_status execute(const gconv_layer_execution *e) {
     return GCONV_OK;
   }
   add_channels(&w, weights, in, group * channels);
-  if (w.cut.dense)
+  if (w.cut.dense) {
     finish_dense(&w, biases, e->out + (int64_t)w.first_column * problem->filters + group * filters);
-  else if (problem->out_blocks)
-    finish_blocks(&w, biases, group * filters, block), gconv_product_end_blocks();
-  else
+  } else if (problem->out_blocks) {
+    finish_blocks(&w, biases, group * filters, block);
+    gconv_product_end_blocks();
+  } else {
     finish(&w, biases, e->out + image_group * filters * plane + pixel);
+  }
   return GCONV_OK;
 }
 
