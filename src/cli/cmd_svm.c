@@ -56,6 +56,16 @@ static gconv_status name_images(gconv_svm_settings *s, const gconv_texts *words)
   return GCONV_OK;
 }
 
+/* Tells of parameters that the kernel does not have. */
+static void tell_unused(const gconv_svm_options *o) {
+  const bool polynomial = o->kernel == GCONV_SVM_POLYNOMIAL;
+  const char *gamma = o->gamma != 0 && !gconv_svm_has_gamma(o->kernel) ? " --gamma" : "";
+  const char *degree = o->degree != 0 && !polynomial ? " --degree" : "";
+  const char *coef0 = o->coef0 != 0 && !polynomial && o->kernel != GCONV_SVM_SIGMOID ? " --coef0" : "";
+  if (*gamma || *degree || *coef0)
+    gconv_say("note: no effect on this kernel:%s%s%s", gamma, degree, coef0);
+}
+
 static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
   gconv_svm_settings *s = run->settings;
   GCONV_TRY(s->cases.data.features ? name_images(s, words) : name_table(s, words));
@@ -68,6 +78,8 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
   if (!s->grid && s->common.plot)
     return gconv_refuse("--plot is the picture of --grid");
   GCONV_TRY(gconv_check_is_there(s->cases.data.inputs));
+  if (!s->common.quiet)
+    tell_unused(&s->options);
   run->options = s->options;
   run->options.scaling = s->scaling > 0           ? (gconv_svm_scaling)(s->scaling - 1)
                          : s->cases.data.features ? GCONV_SVM_SCALE_STANDARD
