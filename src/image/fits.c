@@ -18,10 +18,11 @@ enum { CARD = GCONV_FITS_CARD, BLOCK = 2880, MOST_BLOCKS = 4096 /* of a header: 
 
 typedef struct fits_state {
   gconv_numbers_file numbers;
-  uint64_t after; /* the position after the image's unit */
-  uint8_t *frame; /* for writing colours: the planes of a frame; owned */
-  int32_t rows;   /* rows of the frame so far */
-  uint64_t bytes; /* of numbers that were written */
+  uint64_t after;  /* the position after the image's unit */
+  int64_t version; /* its EXTVER, if it was asked for by its EXTNAME alone; else 0 */
+  uint8_t *frame;  /* for writing colours: the planes of a frame; owned */
+  int32_t rows;    /* rows of the frame so far */
+  uint64_t bytes;  /* of numbers that were written */
 } fits_state;
 
 /* What a header says. */
@@ -34,6 +35,7 @@ typedef struct unit {
   int32_t width, height, frames;
   gconv_numbers_file numbers;
   char name[CARD]; /* EXTNAME */
+  int64_t version; /* EXTVER; 0: there is none, which means 1 */
   gconv_fits_cards *cards;
 } unit;
 
@@ -111,6 +113,8 @@ static gconv_status take_card(gconv_reader *reader, const char *card, unit *u) {
     u->is_table = strstr(card, "'BINTABLE") != NULL;
   } else if (is_key(card, "EXTNAME"))
     sscanf(card, "EXTNAME =%*[ ]'%79[^']", u->name);
+  else if (is_key(card, "EXTVER") && number)
+    u->version = (int64_t)value;
   else if (is_key(card, "ZIMAGE"))
     u->compressed = true;
   return gconv_fits_add_card(u->cards, card);
@@ -176,10 +180,20 @@ static gconv_status add_first(gconv_reader *reader, unit *u, const gconv_fits_ca
   return GCONV_OK;
 }
 
+/* Returns the version in a name such as "SCI,2"; NULL: there is none. */
+static const char *version_in(const char *name) {
+  const char *comma = strrchr(name, ',');
+  return comma && comma[1] && comma[1 + strspn(comma + 1, "0123456789")] == '\0' ? comma + 1 : NULL;
+}
+
+/* Returns whether an image has this EXTNAME, and the EXTVER if it is named. */
 static bool has_name(unit *u, const char *name) {
+  const char *version = version_in(name);
+  const size_t length = version ? (size_t)(version - 1 - name) : strlen(name);
   for (size_t end = strlen(u->name); end > 0 && u->name[end - 1] == ' '; end--)
     u->name[end - 1] = 0;
-  return strcasecmp(u->name, name) == 0;
+  return strlen(u->name) == length && strncasecmp(u->name, name, length) == 0 &&
+         (!version || strtoll(version, NULL, 10) == (u->version ? u->version : 1));
 }
 
 /* Finds the image that is wanted: the first, or the one whose number or EXTNAME is reader->member. If the file begins with a
@@ -236,14 +250,21 @@ static gconv_status open_fits(gconv_reader *reader) {
   gconv_numbers_set_type(&state->numbers, header);
   const uint64_t bytes = u.points * u.numbers.element.bytes;
   state->after = reader->source->position + bytes_of(&u);
+  state->version =
+      reader->member && isalpha((unsigned char)reader->member[0]) && !version_in(reader->member) ? u.version : 0;
   GCONV_TRY(gconv_fits_keep_cards(reader, &cards));
   return gconv_reader_expect(reader, bytes);
 }
 
 static gconv_status look_behind(gconv_reader *reader) {
   const fits_state *state = reader->state;
-  if (reader->source->size != UINT64_MAX && reader->source->size > state->after && !reader->member)
+  if (reader->source->size == UINT64_MAX || reader->source->size <= state->after)
+    return GCONV_OK;
+  if (!reader->member)
     gconv_reader_note(reader, "only its first image is read: FILE:2 would be the next one, if there is one");
+  else if (state->version > 0)
+    gconv_reader_note(reader, "is EXTVER %lld: FILE:%s,%lld would be the next one, if there is one",
+                      (long long)state->version, reader->member, (long long)state->version + 1);
   return GCONV_OK;
 }
 

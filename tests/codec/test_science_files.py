@@ -118,6 +118,15 @@ class Files(CommandTest):
         for name in "2", "ERR", "err":
             np.testing.assert_array_equal(self.read(f"a.fits:{name}")[0], second)
         self.assertIn("EXTNAME SCI", self.gconv("info", "a.fits:SCI", status=2).stderr)
+        chips = [unit(plane, "IMAGE", EXTNAME="'SCI     '", EXTVER=str(1 + i)) for i, plane in enumerate((first, second))]
+        self.file("hst.fits", unit(None, EXTEND="T") + b"".join(chips))
+        made, said = self.read("hst.fits:SCI")
+        np.testing.assert_array_equal(made, first)
+        self.assertIn("is EXTVER 1: FILE:SCI,2", said)
+        made, said = self.read("hst.fits:sci,2")
+        np.testing.assert_array_equal(made, second)
+        self.assertNotIn("EXTVER", said)
+        self.assertIn("EXTNAME SCI,3", self.gconv("info", "hst.fits:SCI,3", status=2).stderr)
         self.assertIn("the header of FITS", self.read("u.fits", unit(first, BUNIT="'Jy'"))[1])
         self.assertEqual(self.read("v.fits", unit(first, BSCALE="2", EXTEND="T"))[1], "")
         table = unit(self.numbers("u1", (5, 6)), "BINTABLE", ZIMAGE="T")
