@@ -124,8 +124,9 @@ static int64_t count_maps(const gconv_rolling *r) {
   return maps;
 }
 
-/* Returns how much longer the stages take by bands than as a whole, as a part of their time: the thread with the most bands
- * makes some rows outside of the image, or that the strip above makes, too. `whole_ms` becomes their time as a whole. */
+/* Estimates what bands cost: 0.1 says that the stages take 1.1 times as long by bands as they take image by image. Each
+ * thread makes the bands of its strip, and before them rows that the thread of the strip above makes, too; the last band may
+ * end below the image. *whole_ms becomes the time of the stages image by image. */
 static double find_waste(const gconv_rolling *r, double *whole_ms) {
   double once = 0, most = 0;
   for (size_t i = 0; i < r->count; i++) {

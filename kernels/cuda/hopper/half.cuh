@@ -209,10 +209,11 @@ DEVICE void multiply_samples(float (&sums)[H][N / 2], const uint32_t (&samples)[
   multiply_commit();
 }
 
-/* Adds steps `first` to `end` of a chunk to the sums of a tile, or begins the sums if not `add`. While steps are multiplied,
- * the samples of later steps are loaded: `held` has those of the first half of D steps already, and in the end of those that
- * follow. The last D / 2 steps may still be under way. `weights` is a descriptor, in units of 16 bytes; the next step is 2 N
- * units further on. */
+/* Adds the products of the steps first .. end - 1 of a chunk to the sums of a tile; if `add` is 0, the first step sets the
+ * sums. Registers `held` hold the samples of D steps. While a step is multiplied, the samples of the step D / 2 later are
+ * loaded. So the caller loads steps first .. first + D / 2 - 1 before the first call, and each call leaves the D / 2 steps
+ * from `end` on for the next one. Products of the last D / 2 steps may still be under way when the function returns.
+ * `weights` is a descriptor, in units of 16 bytes; the weights of the next step lie 2 N units after those of this one. */
 template <class E, int N, bool PAIRS, int H, int D>
 DEVICE void multiply_stage(int32_t first, int32_t end, int32_t last, const uint32_t (&from)[H], uint32_t further,
                            uint32_t entries, uint64_t weights, uint32_t add, uint32_t (&held)[D][H][4],

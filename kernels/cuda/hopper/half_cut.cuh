@@ -12,9 +12,10 @@
  * Of an odd number of taps, the last pair has the tap before it, too, with a weight of 0.
  *
  * Floats of more channels are first converted to a kept tensor in the workspace. A chunk is the units whose samples are in a
- * buffer at a time. Steps of a chunk are filled up, with weights of 0, to a multiple of those whose samples are held. These
- * repeat the samples of the last step, so that no sample beyond the filter's reach is multiplied. If shared memory has no
- * room for all weights, they pass through a ring of slots; a stage is the steps of a slot.
+ * buffer at a time. A warpgroup holds the samples of depth_of() steps in registers, so the number of steps of a chunk is
+ * rounded up to a multiple of that. The steps that are added have weights of 0 and the samples of the last real step: other
+ * samples could be NaN, and 0 times NaN is NaN. If shared memory has no room for all weights, they pass through a ring of
+ * slots; the steps whose weights share a slot are a stage.
  */
 #pragma once
 
