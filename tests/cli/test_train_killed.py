@@ -49,7 +49,7 @@ class Killed(CommandTest):
             process = subprocess.Popen([GCONV, *self.words(kind, "n", epochs, chance.choice([1, 2])), *resume], cwd=self.folder, env=self.environment(),
                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             if stops < times:
-                time.sleep(chance.random() * 2 * whole / times)
+                time.sleep(chance.random() * whole / times)  # half of what would do: the first run may have been a slow one
                 # Only a run that is told to stop leaves a checkpoint: one in four is killed, and what it did is lost.
                 process.send_signal(chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
             _, errors = process.communicate(timeout=300)
