@@ -10,7 +10,6 @@ import unittest
 import numpy as np
 from helper import GCONV, CommandTest
 
-EPOCHS = 400
 NETS = {"table": "dense 40 tanh, dense 4 softmax", "images": "conv 6 3x3 relu, conv 6 3x3/2 tanh, mean, dense 4 softmax"}
 
 
@@ -42,7 +41,7 @@ class Killed(CommandTest):
     def killed(self, kind, times, epochs):
         begin = time.monotonic()
         self.gconv(*self.words(kind, "whole", epochs))
-        whole, chance, stops = time.monotonic() - begin, random.Random(0), 0
+        whole, chance, stops, resumed = time.monotonic() - begin, random.Random(0), 0, 0
         checkpoint = self.folder / "n.safetensors.checkpoint"
         while not (self.folder / "n.safetensors").exists():
             resume = ["--resume"] if checkpoint.exists() else []
@@ -54,17 +53,19 @@ class Killed(CommandTest):
                 process.send_signal(chance.choice([signal.SIGTERM, signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
             _, errors = process.communicate(timeout=300)
             stops += process.returncode < 0
+            resumed += len(resume)
             self.assertIn(process.returncode, (0, -signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL), errors)
         self.assertGreater(stops, times // 2)
+        self.assertGreater(resumed, times // 4)
         self.assertEqual(self.digest("n"), self.digest("whole"))
         self.assertFalse(checkpoint.exists())
 
     def test_a_table(self):
-        self.killed("table", 20, EPOCHS)
+        self.killed("table", 20, 6000)
 
     @unittest.skipUnless(os.environ.get("GCONV_LONG_TESTS"), "a long test")
     def test_images(self):
-        self.killed("images", 20, EPOCHS)
+        self.killed("images", 20, 400)
 
 
 if __name__ == "__main__":
