@@ -100,7 +100,7 @@ static gconv_status take_tensor(const branch *b, const gconv_message_reader *ins
 }
 
 static gconv_status take_name(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
-  return part->number == 1 ? gconv_message_text(inside, part, context) : GCONV_OK; /* ValueInfoProto.name */
+  return part->number == 1 ? gconv_message_name(inside, part, context) : GCONV_OK; /* ValueInfoProto.name */
 }
 
 static gconv_status take_output(const branch *b, gconv_message_reader message) {

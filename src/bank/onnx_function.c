@@ -17,7 +17,7 @@ typedef struct version {
 static gconv_status take_version_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   version *v = context;
   if (part->number == OPSET_DOMAIN)
-    return gconv_message_text(inside, part, &v->domain);
+    return gconv_message_name(inside, part, &v->domain);
   if (part->number == OPSET_VERSION && part->wire == GCONV_WIRE_VARINT)
     v->number = part->value;
   return GCONV_OK;
@@ -38,11 +38,11 @@ static gconv_status take_name_of(void *context, const gconv_message_reader *insi
   gconv_onnx_function *f = context;
   switch (part->number) {
   case NAME:
-    return gconv_message_text(inside, part, &f->name);
+    return gconv_message_name(inside, part, &f->name);
   case DOMAIN:
-    return gconv_message_text(inside, part, &f->domain);
+    return gconv_message_name(inside, part, &f->domain);
   case OVERLOAD:
-    return gconv_message_text(inside, part, &f->overload);
+    return gconv_message_name(inside, part, &f->overload);
   case OPSET:
     return part->wire == GCONV_WIRE_BYTES ? gconv_onnx_take_opset(gconv_message_inside(inside, part), &f->opset) : GCONV_OK;
   default:

@@ -10,7 +10,7 @@
 
 enum { MODEL_IR = 1, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_METADATA = 14, MODEL_FUNCTION = 25 };
 enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15 }; /* GraphProto */
-enum { MOST_ENTRY_BYTES = 65536 };
+enum { MOST_NOTES_BYTES = 1 << 26 };
 
 static gconv_status no_memory(const gconv_onnx_model *m) {
   return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of its nodes", m->file->path);
@@ -118,7 +118,7 @@ static gconv_status take_type(void *context, const gconv_message_reader *inside,
 static gconv_status take_value_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_value *v = context;
   if (part->number == 1)
-    return gconv_message_text(inside, part, &v->name);
+    return gconv_message_name(inside, part, &v->name);
   return part->number == 2 && part->wire == GCONV_WIRE_BYTES
              ? gconv_message_each(gconv_message_inside(inside, part), take_type, v)
              : GCONV_OK;
@@ -245,26 +245,26 @@ static gconv_status take_function(void *context, const gconv_message_reader *ins
 
 /* An entry of the metadata. */
 typedef struct entry {
-  char *key, *value; /* owned */
+  char *key;              /* owned */
+  gconv_field_value text; /* where its text stands */
 } entry;
 
 static gconv_status take_entry_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   entry *e = context;
-  return part->number == 1   ? gconv_message_text(inside, part, &e->key)
-         : part->number == 2 ? gconv_message_text(inside, part, &e->value)
-                             : GCONV_OK;
+  if (part->number == 1 && part->value <= sizeof "gconv")
+    return gconv_message_name(inside, part, &e->key);
+  if (part->number == 2)
+    e->text = *part;
+  return GCONV_OK;
 }
 
-/* Keeps the entry "gconv", which network_write.c wrote. Entries longer than MOST_ENTRY_BYTES are skipped. */
+/* Keeps the entry "gconv", which network_write.c wrote. */
 static gconv_status take_entry(gconv_onnx_model *m, gconv_message_reader message) {
-  entry e = {NULL, NULL};
-  if (message.end - message.at > MOST_ENTRY_BYTES)
-    return GCONV_OK;
-  const gconv_status status = gconv_message_each(message, take_entry_field, &e);
-  if (status == GCONV_OK && e.key && strcmp(e.key, "gconv") == 0 && !m->notes)
-    m->notes = gconv_taken(&e.value);
+  entry e = {0};
+  gconv_status status = gconv_message_each(message, take_entry_field, &e);
+  if (status == GCONV_OK && e.key && strcmp(e.key, "gconv") == 0 && e.text.number == 2 && !m->notes)
+    status = gconv_message_text(&message, &e.text, MOST_NOTES_BYTES, &m->notes);
   free(e.key);
-  free(e.value);
   return status;
 }
 

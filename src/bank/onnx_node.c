@@ -62,9 +62,9 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
   a->values |= kind;
   switch (part->number) {
   case A_NAME:
-    return gconv_message_text(inside, part, &a->name);
+    return gconv_message_name(inside, part, &a->name);
   case A_S: /* longer texts are data of operators that gconv does not know */
-    return part->value > MOST_TEXT ? GCONV_OK : gconv_message_text(inside, part, &a->text);
+    return part->value > MOST_TEXT ? GCONV_OK : gconv_message_name(inside, part, &a->text);
   case A_F:
     if (part->wire == GCONV_WIRE_FIXED32)
       memcpy(&a->number, &bits, sizeof bits);
@@ -83,7 +83,7 @@ static gconv_status take_attribute_field(void *context, const gconv_message_read
     a->type = part->wire == GCONV_WIRE_VARINT && part->value < 32 ? (int64_t)part->value : -1;
     return GCONV_OK;
   case A_REFERENCE:
-    return gconv_message_text(inside, part, &a->reference);
+    return gconv_message_name(inside, part, &a->reference);
   case A_I:
   case A_INTS:
     return gconv_message_integers(inside, part, GCONV_ONNX_INTEGERS, a->integers.numbers, &a->integers.count);
@@ -103,7 +103,7 @@ gconv_status gconv_onnx_node_add_name(const gconv_onnx_node *n, const gconv_mess
                                       const gconv_field_value *part, char ***names, int *count) {
   GCONV_GROW(*names, (size_t)*count, "%s: no memory for its nodes", n->file->path);
   (*names)[*count] = NULL;
-  return gconv_message_text(inside, part, &(*names)[(*count)++]);
+  return gconv_message_name(inside, part, &(*names)[(*count)++]);
 }
 
 static gconv_status take_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
@@ -114,13 +114,13 @@ static gconv_status take_field(void *context, const gconv_message_reader *inside
   case OUTPUT:
     return gconv_onnx_node_add_name(n, inside, part, &n->outputs, &n->output_count);
   case NAME:
-    return gconv_message_text(inside, part, &n->name);
+    return gconv_message_name(inside, part, &n->name);
   case OP_TYPE:
-    return gconv_message_text(inside, part, &n->type);
+    return gconv_message_name(inside, part, &n->type);
   case DOMAIN:
-    return gconv_message_text(inside, part, &n->domain);
+    return gconv_message_name(inside, part, &n->domain);
   case OVERLOAD:
-    return gconv_message_text(inside, part, &n->overload);
+    return gconv_message_name(inside, part, &n->overload);
   case ATTRIBUTE:
     return part->wire == GCONV_WIRE_BYTES ? gconv_onnx_node_add_attribute(n, inside, part) : GCONV_OK;
   default:

@@ -86,7 +86,7 @@ static gconv_status read_elements(gconv_source *source, gconv_element element, s
 static gconv_status take_tensor_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   gconv_onnx_tensor *tensor = context;
   if (part->number == NAME)
-    return gconv_message_text(inside, part, &tensor->name);
+    return gconv_message_name(inside, part, &tensor->name);
   if (part->number == DIMS)
     return gconv_message_integers(inside, part, GCONV_BANK_DIMENSIONS, tensor->shape, &tensor->dimensions);
   if (part->number == DATA_TYPE && part->wire == GCONV_WIRE_VARINT)
@@ -165,7 +165,7 @@ static gconv_status take_entry(const gconv_bank_file *file, const char *key, con
 
 static gconv_status take_text(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   char **texts = context;
-  return part->number == KEY || part->number == VALUE ? gconv_message_text(inside, part, &texts[part->number - KEY])
+  return part->number == KEY || part->number == VALUE ? gconv_message_name(inside, part, &texts[part->number - KEY])
                                                       : GCONV_OK;
 }
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { MAX_TEXT_BYTES = 65536 };
+enum { MAX_NAME_BYTES = 65536 };
 
 static gconv_status fail_encoding(const gconv_message_reader *message, const char *what) {
   return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: %s at byte %" PRIu64 ": was it downloaded completely?",
@@ -80,10 +80,12 @@ gconv_message_reader gconv_message_inside(const gconv_message_reader *message, c
   return (gconv_message_reader){message->source, field->at, field->at + field->value};
 }
 
-gconv_status gconv_message_text(const gconv_message_reader *message, const gconv_field_value *field, char **text) {
-  if (field->wire != GCONV_WIRE_BYTES || field->value > MAX_TEXT_BYTES)
-    return fail_encoding(message,
-                         field->wire == GCONV_WIRE_BYTES ? "a name of more than 65536 bytes" : "a number for a name");
+gconv_status gconv_message_text(const gconv_message_reader *message, const gconv_field_value *field, size_t most,
+                                char **text) {
+  if (field->wire != GCONV_WIRE_BYTES)
+    return fail_encoding(message, "a number for a name");
+  if (field->value > most)
+    return gconv_fail(GCONV_BAD_FILE, "%s: a name or text has more than %zu bytes", message->source->name, most);
   size_t size = (size_t)field->value;
   char *read = malloc(size + 1);
   GCONV_NEED_MEMORY(read, "%s: no memory for its names", message->source->name);
@@ -97,6 +99,10 @@ gconv_status gconv_message_text(const gconv_message_reader *message, const gconv
   free(*text);
   *text = read;
   return GCONV_OK;
+}
+
+gconv_status gconv_message_name(const gconv_message_reader *message, const gconv_field_value *field, char **name) {
+  return gconv_message_text(message, field, MAX_NAME_BYTES, name);
 }
 
 gconv_status gconv_message_integers(const gconv_message_reader *message, const gconv_field_value *field, size_t limit,

@@ -75,6 +75,14 @@ class Export(Models):
             shape = [d.dim_value for d in onnx.load(self.folder / "n.onnx").graph.input[0].type.tensor_type.shape.dim]
             self.assertEqual(shape, [0, 5])  # rows of a table
 
+    def test_long_notes(self):
+        """What gconv notes in a model is read again, however long it is."""
+        columns = {"names": [f"column {i} " + "x" * 80 for i in range(900)], "means": [2.0] * 900}
+        self.check([self.conv(3, 900, 1, activation="softmax")], 900, 1, 1, classes=list("abc"), columns=columns)
+        (self.folder / "gap.csv").write_text("\n".join(",".join(f"{(row + i) % 7 or ''}" for i in range(900)) for row in range(3)) + "\n")
+        said = [self.gconv("classify", model, "-i", "gap.csv", "--missing", "mean").stdout for model in ("n.safetensors", "n.onnx")]
+        self.assertEqual(*said)
+
     def test_dense_layers_of_whole_images(self):
         """Their input is an image, whose rows and columns the model says, not a row of its channels."""
         self.check([self.conv(10, 3, 8, 6, padding="valid", activation="softmax")], 3, 8, 6, mean=[0.1, 0.2, 0.3], std=[0.5])
