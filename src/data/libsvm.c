@@ -36,8 +36,18 @@ static bool are_labels(const char *word, size_t length) {
   return true;
 }
 
-/* True if the first line begins with a label and an entry, or with an entry. Comments, and lines with a label alone, are
- * skipped. */
+/* True if most of the words are entries, or there are none: "12:30 1.5 yes" is a time and other columns. */
+static bool are_entries(const char *word) {
+  int entries = 0, others = 0;
+  for (size_t length; *word; word += length + strspn(word + length, blank)) {
+    length = strcspn(word, blank);
+    *(is_entry(word, length) ? &entries : &others) += 1;
+  }
+  return entries > others || others == 0;
+}
+
+/* True if the first line begins with a label and an entry, or with an entry, and most of what follows are entries. Comments,
+ * and lines with a label alone, are skipped. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   const char *at = (const char *)bytes, *end = at + size;
   while (at < end) {
@@ -52,7 +62,8 @@ static bool recognise(const uint8_t *bytes, size_t size) {
     length = strcspn(word, blank);
     const char *next = word + length + strspn(word + length, blank);
     if (*next || is_entry(word, length))
-      return may_be_libsvm(word, length) || (may_be_libsvm(next, strcspn(next, blank)) && are_labels(word, length));
+      return are_entries(next) &&
+             (may_be_libsvm(word, length) || (may_be_libsvm(next, strcspn(next, blank)) && are_labels(word, length)));
   }
   return false;
 }

@@ -379,6 +379,11 @@ class Csv(DataTest):
         self.write("a.csv", ",x\na,1\nb,2\n")
         self.assertEqual(self.read("table", "a.csv", label="1")[2]["classes"], ["a", "b"])
 
+    def test_times_are_no_entries_of_libsvm(self):
+        for text, column in (("12:30\t1.5\tyes\n12:45\t2.5\tno\n", 1), ("5\t12:30\t7\n6\t12:40\t8\n", 2), ("12:30 1.5 yes\n12:45 2.5 no\n", 1)):
+            self.write("a.csv", text)
+            self.fails(f'a.csv:1: column {column} is "12:30", which is no number', "table", "a.csv")
+
     def test_wide_lines_behind_a_mark_of_utf_8(self):
         """Of lines that do not fit into what is looked at, the last one does not count."""
         row = ";".join(["1,5"] * 700)
