@@ -390,18 +390,40 @@ static gconv_status cuda(const gconv_node_work *work, const gconv_node_kind *kin
   return gconv_gpu_resize_run(&on_gpu, work->stream);
 }
 
-/* Output o sees inputs around o / scale. The margins are for the taps, which antialias makes more, and for rounding. */
+/* Finds how far the taps of outputs reach before o / scale, rounded down, and after it, rounded up. If each input becomes a
+ * whole number of outputs, the taps of as many outputs show it, and no coordinate is rounded so that they differ from those
+ * of other outputs. For other scales, margins are for the taps, which antialias makes more, and for rounding. */
+static void find_reach(const change *c, int64_t *before, int64_t *after) {
+  enum { MOST_TIMES = 16 };
+  const int64_t count = gconv_resize_taps(c), times = c->out / c->in;
+  *before = *after = count / 2 + 2 + (c->in + c->out - 1) / c->out;
+  if (c->out % c->in != 0 || times > MOST_TIMES)
+    return;
+  *before = *after = 0;
+  for (int64_t o = 0; o < times; o++) {
+    const double x = gconv_resize_coordinate(c, o);
+    const int64_t first = c->mode == GCONV_RESIZE_NEAREST ? gconv_resize_nearest(c, x) : (int64_t)floor(x) - (count - 1) / 2;
+    const int64_t last = first + count - 1 - (o > 0); /* from 0, or 1 for all outputs between inputs, on */
+    *before = -first > *before ? -first : *before;
+    *after = last > *after ? last : *after;
+  }
+}
+
+/* Output o sees inputs around o / scale. */
 static gconv_node_window window(const gconv_node_work *work, int32_t input, int32_t axis) {
   const settings *s = work->settings;
   change changes[GCONV_TENSOR_AXES];
+  gconv_node_window w = {1, 0, 0, 0};
   if (find_changes(work, changes) != GCONV_OK || s->coordinates == GCONV_RESIZE_CORNERS ||
       s->coordinates == GCONV_RESIZE_CROP)
-    return (gconv_node_window){1, 0, 0, 0};
+    return w;
   const change *c = &changes[axis];
   if (c->out < 1 || c->scale * (double)c->in != (double)c->out)
-    return (gconv_node_window){1, 0, 0, 0};
-  const int64_t reach = gconv_resize_taps(c) / 2 + 2 + (c->in + c->out - 1) / c->out;
-  return (gconv_node_window){c->in, c->out, reach, reach};
+    return w;
+  w.numerator = c->in;
+  w.denominator = c->out;
+  find_reach(c, &w.before, &w.after);
+  return w;
 }
 
 static rules upsample7 = {STRING("mode"), FLOATS("scales", 7, 8), END}, mode_only = {STRING("mode"), END};

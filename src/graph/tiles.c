@@ -207,8 +207,8 @@ static gconv_status choose_width(gconv_graph_tiles *t) {
   bool cut;
   GCONV_TRY(cut_bands(t));
   const double height = (double)t->size[0];
-  for (double width = fmin((double)t->cut.most / pixel_bytes(t) / height, WIDEST * height); width >= SMALLEST;
-       width *= 0.7) {
+  for (double width = fmin((double)t->cut.most / pixel_bytes(t) / height, fmax(WIDEST * height, SMALLEST));
+       width >= SMALLEST; width *= 0.7) {
     t->size[1] = fit_size(t, 1, width);
     GCONV_TRY(cut_axis(t, 1, &cut));
     if (!cut)

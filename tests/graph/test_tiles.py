@@ -53,6 +53,22 @@ class Tiles(unittest.TestCase):
                     (bands,) = run(model, [x], options=[*EXACT, "-m", 10 * most, "-b", rows])
                     np.testing.assert_array_equal(bands, whole)
 
+    def test_resize(self):
+        """Whatever the mode, a tile has all pixels from which others are enlarged or shrunk."""
+        x = RANDOM.normal(size=(1, 2, 96, 60)).astype(np.float32)
+        places = [{}, {"coordinate_transformation_mode": "asymmetric"}, {"coordinate_transformation_mode": "half_pixel_symmetric"},
+                  {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}]
+        roundings = [{"nearest_mode": name} for name in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")]
+        modes = [{"mode": "linear"}, {"mode": "cubic"}, *({"mode": "nearest"} | rounding for rounding in roundings)]
+        for scale in (2, 3, 0.5):
+            for attributes in [place | mode for place in places for mode in modes]:
+                nodes = [node("Conv", ["x", "w"], "a", pads=[1] * 4), node("Resize", ["a", "", "s"], "b", **attributes), node("Relu", ["b"], "y")]
+                model = graph(nodes, {"x": x}, constants={"w": weights(2, 2, 3, 3), "s": np.array([1, 1, scale, scale], np.float32)})
+                (whole,) = run(model, [x], options=EXACT)
+                bands = run(model, [x], options=[*EXACT, "-m", 1 << 20, "-b", 5])
+                self.assertNotIsInstance(bands, str, f"{scale} {attributes}")
+                np.testing.assert_array_equal(bands[0], whole, f"{scale} {attributes}")
+
     def test_valid(self):
         """Convolutions without padding make less than their input."""
         x = RANDOM.normal(size=(1, 1, 130, 170)).astype(np.float32)
