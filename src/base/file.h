@@ -153,6 +153,12 @@ void gconv_sink_discard(gconv_sink *sink);
 char *gconv_temporary_beginning(const char *path);
 enum { GCONV_TEMPORARY_LETTERS = 6 };
 
+/* The folder of temporary files: $TMPDIR, or /tmp. */
+const char *gconv_temporary_folder(void);
+/* Opens a file without a name in that folder, which disappears when it is closed. Returns its descriptor; -1 with errno if
+ * the file cannot be made. */
+int gconv_open_unnamed(void);
+
 /* Removes temporary files for paths[0 .. count) that dead processes have left. Files of a running process are locked, and
  * stay. Looks at `most` entries of each folder. Sets *removed to how many files it removed. Skips folders that it cannot
  * read or write. May fail with GCONV_NO_MEMORY. */

@@ -97,7 +97,7 @@ static gconv_status prepare(gconv_comparison *c, const gconv_texts *words) {
   GCONV_TRY(gconv_compare_find_pairs(c));
   if (c->settings->common.output)
     GCONV_TRY(gconv_compare_name_pictures(c));
-  gconv_sandbox_outputs(&c->settings->common, &c->pictures);
+  gconv_sandbox_outputs(&c->settings->common, &c->pictures, false);
   if (gconv_device_open("cpu", gconv_settle_threads(c->settings->common.threads, c->settings->common.quiet), &c->device) !=
       GCONV_OK)
     return GCONV_BAD_ARGUMENT;

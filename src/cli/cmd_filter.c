@@ -156,12 +156,12 @@ static gconv_status prepare(gconv_main_job *job) {
   gconv_job_settings *settings = job->settings;
   GCONV_TRY(gconv_job_settings_finish(settings));
   if (settings->dry_run)
-    gconv_sandbox_outputs(&settings->common, NULL);
+    gconv_sandbox_outputs(&settings->common, NULL, false);
   GCONV_TRY(gconv_job_prepare(job));
   if (job->inputs.count == 0) /* this shard has no inputs */
     return GCONV_OK;
   if (!settings->dry_run)
-    gconv_sandbox_outputs(&settings->common, &job->outputs);
+    gconv_sandbox_outputs(&settings->common, &job->outputs, job->has_banks); /* networks keep maps */
   return gconv_job_read_mask(job, settings->resume);
 }
 

@@ -166,7 +166,6 @@ static void remove_leftovers(const char *const *paths, size_t count) {
 }
 
 void gconv_sandbox_files(const gconv_common *common, const char *const *paths, size_t count, bool temporary) {
-  const char *folder = getenv("TMPDIR");
   sandbox box;
   remove_leftovers(paths, count);
   if (!begin(common, &box))
@@ -179,7 +178,7 @@ void gconv_sandbox_files(const gconv_common *common, const char *const *paths, s
       allow_folder_of(&box, paths[i]);
   }
   if (temporary)
-    allow(&box, folder && folder[0] ? folder : "/tmp", ~UINT64_C(0));
+    allow(&box, gconv_temporary_folder(), ~UINT64_C(0));
   allow_gpus(&box, common);
   enforce(&box);
 }
@@ -248,7 +247,7 @@ void gconv_sandbox_tidy(void) {
 
 /* ---- Jobs ------------------------------------------------------------------------------------------------------------- */
 
-void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outputs) {
+void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outputs, bool temporary) {
   sandbox box;
   const char *pattern = outputs ? outputs->pattern : NULL;
   if (!begin(common, &box))
@@ -267,6 +266,8 @@ void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outp
       allow_folder_of(&box, outputs->paths.items[i]);
     allow_special(&box, outputs->paths.items[i]);
   }
+  if (temporary)
+    allow(&box, gconv_temporary_folder(), ~UINT64_C(0));
   allow_gpus(&box, common);
   enforce(&box);
   free(folder);

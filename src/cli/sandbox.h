@@ -22,9 +22,10 @@ void gconv_sandbox_file(const gconv_common *common, const char *path);
  * files, and caches. */
 void gconv_sandbox_files(const gconv_common *common, const char *const *paths, size_t count, bool temporary);
 
-/* Does the same for the results of a job: below the fixed folders of their template, and where --report goes. If the job
- * makes the folder of its results, makes it now: later, the process has no right to. */
-void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outputs);
+/* Does the same for the results of a job: below the fixed folders of their template, where --report goes and, if
+ * `temporary`, in $TMPDIR or /tmp. If the job makes the folder of its results, makes it now: later, the process has no right
+ * to. */
+void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outputs, bool temporary);
 
 /* Removes the folders that gconv_sandbox_outputs() made, if they are still empty. Call it after the results are written. */
 void gconv_sandbox_tidy(void);

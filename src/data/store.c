@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "data/store.h"
 #include "base/checksum.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum { FIRST_BYTES = 4096, FILE_BUFFER = 1 << 20 };
 
-static const char *folder(void) {
-  const char *path = getenv("TMPDIR");
-  return path && path[0] ? path : "/tmp";
-}
-
 static gconv_status complain(const gconv_store *store) {
   return gconv_fail(GCONV_IO_ERROR,
                     "%s: cannot keep %llu MB of numbers in a temporary file: %s; the variable TMPDIR names another folder",
-                    folder(), (unsigned long long)(store->size >> 20), strerror(errno));
+                    gconv_temporary_folder(), (unsigned long long)(store->size >> 20), strerror(errno));
 }
 
 /* Writes what is in memory to the file. */
@@ -33,20 +28,6 @@ static gconv_status flush(gconv_store *store) {
     done += (size_t)count;
   }
   store->used = 0;
-  return GCONV_OK;
-}
-
-/* Opens a file without a name, which disappears with the process. */
-static gconv_status open_file(gconv_store *store) {
-  int file = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file < 0) { /* the file system may lack such files */
-    GCONV_FREED char *path = gconv_format_text("%s/.gconv-XXXXXX", folder());
-    file = path ? mkostemp(path, O_CLOEXEC) : -1;
-    if (file < 0)
-      return complain(store);
-    unlink(path);
-  }
-  store->file = file + 1;
   return GCONV_OK;
 }
 
@@ -66,8 +47,11 @@ static gconv_status make_room(gconv_store *store, size_t size) {
 
 gconv_status gconv_store_append(gconv_store *store, const void *bytes, size_t size) {
   uint64_t limit = store->limit ? store->limit : GCONV_STORE_MEMORY;
-  if (!store->file && store->size + size > limit)
-    GCONV_TRY(open_file(store));
+  if (!store->file && store->size + size > limit) {
+    store->file = gconv_open_unnamed() + 1;
+    if (!store->file)
+      return complain(store);
+  }
   if (store->file && store->used + size > FILE_BUFFER)
     GCONV_TRY(flush(store));
   GCONV_TRY(make_room(store, size));

@@ -114,7 +114,9 @@ struct gconv_network_plan {
   gconv_image shown;        /* with `greys` or `alphas`: the maps in grey or with alpha, for pictures; empty until needed */
   gconv_resizing rows, columns; /* of channels that do not go through the network: alpha, and colours of `luma` */
   bool luma;                    /* the result is brightness, and gets the colours of the input */
-  gconv_image maps; /* the maps of the last execution, if they do not go into the caller's images; empty until needed */
+  gconv_image maps;  /* the maps of the last execution, if they do not go into the caller's images; empty until needed */
+  int kept_file;     /* by rows: the descriptor + 1 of the file with the maps of the survey; 0: none are kept */
+  int32_t kept_rows; /* rows that it has */
   bool by_rows;
   bool measures; /* by rows: the pass measures what nodes of a graph need to know of the whole image, and makes no rows */
   gconv_band in_band; /* by rows: the rows of the input */
@@ -192,6 +194,16 @@ bool gconv_step_pads_bands(const gconv_step *pads, const gconv_step *next);
 /* Returns whether some rows of the output can be made from some rows of the input. They cannot if a layer is a mean, which
  * needs all rows, or if a border copies rows from far away. */
 bool gconv_network_can_cut_rows(const gconv_network_plan *network);
+
+/* By rows (passes.c). The passes that measure the whole image come before all others. */
+size_t gconv_network_measurings(const gconv_network_plan *network);
+size_t gconv_network_passes(const gconv_plan *network);
+gconv_status gconv_network_begin_pass(gconv_plan *network, size_t number);
+/* Keep the first `rows` rows of network->maps, which are rows `first` .. of the whole maps, or take them from those kept in
+ * the survey of the image. Returns false if they must be computed. */
+void gconv_network_keep_maps(gconv_network_plan *network, int32_t first, int32_t rows);
+bool gconv_network_take_maps(gconv_network_plan *network, int32_t first, int32_t rows);
+void gconv_network_forget_maps(gconv_network_plan *network);
 
 /* Finds the input rows that an execution needs for the output rows from `first` on. Rows may lie outside the input. */
 void gconv_network_input_rows(const gconv_network_plan *network, int64_t first, int64_t *begin, int64_t *end);

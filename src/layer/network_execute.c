@@ -168,62 +168,6 @@ static int32_t row_step(const gconv_plan *plan) {
   return network->by_rows ? network->out.height : 0;
 }
 
-/* Returns how many passes measure the whole image, before all others. */
-static size_t measurings(const gconv_network_plan *network) {
-  const gconv_step *first = &network->steps[0];
-  return network->by_rows && first->tiles ? gconv_graph_tiles_measurings(first->tiles) : 0;
-}
-
-/* Returns the number of passes. A mosaic has a pass for each row of tiles, with the gap below it. */
-static size_t passes(const gconv_plan *plan) {
-  const gconv_network_plan *network = (const gconv_network_plan *)plan;
-  const gconv_presenter *presenter = &network->presenter;
-  size_t tile_rows =
-      presenter->kind == GCONV_PRESENT_MOSAIC ? (size_t)(presenter->tiles - 1) / (size_t)presenter->columns + 1 : 1;
-  return network->by_rows ? measurings(network) + tile_rows + gconv_presenter_surveys(presenter) : 1;
-}
-
-/* Returns the share of the work of all passes that is done before pass `number`. Passes that measure compute a part of the
- * network; all other passes compute the whole network. */
-static double work_before(const gconv_network_plan *network, size_t number) {
-  const size_t measured = measurings(network), whole = passes(&network->base) - measured;
-  const double all = gconv_graph_tiles_work(network->steps[0].tiles, measured);
-  const double before = gconv_graph_tiles_work(network->steps[0].tiles, number < measured ? number : measured);
-  return (before + (number > measured ? (double)(number - measured) : 0)) / (all + (double)whole);
-}
-
-static void find_share(const gconv_network_plan *network, size_t number, gconv_plan_pass *pass) {
-  const double count = (double)passes(&network->base);
-  const bool measured = measurings(network) > 0;
-  pass->before = measured ? work_before(network, number) : (double)number / count;
-  pass->after = measured ? work_before(network, number + 1) : (double)(number + 1) / count;
-}
-
-static gconv_status begin_pass(gconv_plan *plan, size_t number) {
-  gconv_network_plan *network = (gconv_network_plan *)plan;
-  gconv_presenter *presenter = &network->presenter;
-  const int32_t height = presenter->height, whole = plan->outputs[0].height;
-  bool surveys = gconv_presenter_surveys(presenter);
-  const size_t measured = measurings(network);
-  plan->pass = (gconv_plan_pass){.end = height, .surveys = true};
-  find_share(network, number, &plan->pass);
-  network->measures = number < measured;
-  if (measured > 0)
-    gconv_graph_tiles_begin(network->steps[0].tiles, number);
-  if (network->measures)
-    return GCONV_OK;
-  number -= measured;
-  if (surveys && number == 0)
-    return gconv_presenter_begin_survey(presenter);
-  if (number == (surveys ? 1 : 0))
-    GCONV_TRY(gconv_presenter_end_survey(presenter));
-  int32_t first = (int32_t)(number - surveys) * (height + GCONV_MOSAIC_GAP), end = first + height + GCONV_MOSAIC_GAP;
-  plan->pass.first = first;
-  plan->pass.end = end < whole ? end : whole;
-  plan->pass.surveys = false;
-  return GCONV_OK;
-}
-
 /* Returns the row of the maps that becomes row `row` of the outputs in the current pass. */
 static int32_t map_row_of(const gconv_network_plan *network, int32_t row) {
   return row - network->base.pass.first;
@@ -261,9 +205,10 @@ static gconv_status present_rows(gconv_network_plan *network, const gconv_image 
   GCONV_TRY(find_maps(network, &maps));
   maps.height = /* the wanted rows that are inside */
       left < outputs->height ? left : outputs->height;
-  if (network->base.pass.surveys)
+  if (network->base.pass.surveys) {
     gconv_presenter_survey(presenter, threads, &maps, first);
-  else
+    gconv_network_keep_maps(network, first, maps.height);
+  } else
     gconv_present_rows(presenter, threads, &maps, network->base.pass.first / (presenter->height + GCONV_MOSAIC_GAP),
                        outputs);
   if (!network->base.pass.surveys && network->presenter.kind == GCONV_PRESENT_IMAGE)
@@ -288,7 +233,8 @@ static gconv_status execute_with(gconv_network_plan *network, bool there, const 
   if (!gconv_presenter_presents(&network->presenter) && is_dense(network, outputs))
     return run_layers(network, &rows, there, begin, map_row, outputs, timings);
   GCONV_TRY(make_maps(network));
-  if (map_row < network->presenter.height) /* else a gap between tiles */
+  if (map_row < network->presenter.height && /* else a gap between tiles */
+      !gconv_network_take_maps(network, map_row, outputs->height))
     GCONV_TRY(run_layers(network, &rows, there, begin, map_row, &network->maps, timings));
   if (gconv_presenter_presents(&network->presenter))
     return present_rows(network, window, window_row, map_row, outputs, timings);
@@ -370,6 +316,7 @@ static void free_network(gconv_plan *plan) {
   for (size_t k = 0; network->further && k < network->steps[0].further_count; k++)
     gconv_presenter_free(&network->further[k]);
   free(network->further);
+  gconv_network_forget_maps(network);
   gconv_image_free(&network->maps);
   gconv_image_free(&network->shown);
   gconv_resizing_free(&network->rows);
@@ -433,7 +380,7 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
       need->fixed += (double)made->arena_bytes + (double)made->weight_bytes + (double)made->constant_bytes;
       need->verify += 2 * (double)step->graph->arena_bytes + 2 * (double)made->constant_bytes;
       need->tiles = step->cut.rows > 0;
-      need->repeats = measurings(network) > 0; /* if so, an image cannot go whole in tiles */
+      need->repeats = gconv_network_measurings(network) > 0; /* if so, an image cannot go whole in tiles */
       const double most = need->repeats ? INFINITY : (double)step->cut.most;
       need->image += need->tiles ? fmin((double)step->graph->arena_bytes, most) : 0;
       for (size_t k = 0; k < step->further_count; k++)
@@ -479,8 +426,8 @@ const gconv_plan_type gconv_network_plan_type = {.find_gpu_obstacle = find_gpu_o
                                                  .execute_rows = execute_rows,
                                                  .execute_rows_there = execute_rows_there,
                                                  .leaves_out = true,
-                                                 .passes = passes,
-                                                 .begin_pass = begin_pass,
+                                                 .passes = gconv_network_passes,
+                                                 .begin_pass = gconv_network_begin_pass,
                                                  .execute_device = execute_device,
                                                  .held_bytes = held_bytes,
                                                  .measure = measure,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Photos that do not fit into memory go through graphs by rows, from file to file: as if they were whole, bit for bit."""
+import os
 import re
 import unittest
 
@@ -162,6 +163,26 @@ class Rows(CommandTest):
         needed = self.by_rows("p.png", *words)
         most = self.peak_bytes("tall.png", *words, "--memory", f"{needed}M", "--threads", "1")
         self.assertLess(most, needed * 1e6)
+
+    def test_maps_are_kept(self):
+        """The range of a picture is known once all of its maps are made. They are kept in a file; without a place for one, they are made twice."""
+        shapes = {"a": (64, 3, 3, 3), "b": (64, 64, 5, 5), "c": (2, 64, 1, 1)}
+        constants = {name: (RANDOM.normal(size=shape) / 20).astype(np.float32) for name, shape in shapes.items()}
+        nodes = [node("Conv", ["x", "a"], "1", pads=[1] * 4), node("Conv", ["1", "b"], "2", pads=[2] * 4), node("Conv", ["2", "c"], "y")]
+        (self.folder / "maps.onnx").write_bytes(graph(nodes, {"x": np.zeros((1, 3, 4, 4), np.float32)}, constants=constants, shapes={"x": ANY}))
+        common = ["p.png", "-f", "maps.onnx", "-a", "direct", "--quiet", "-o"]
+        needed, seconds = self.by_rows(*common, "k_{filter}.png"), []
+        for name, folder in (("kept", self.folder), ("again", self.folder / "missing")):
+            before = os.times().children_user
+            self.gconv(*common, name + "_{filter}.png", "--memory", f"{needed}M", "--threads", 1, env={"TMPDIR": str(folder)})
+            seconds.append(os.times().children_user - before)
+        self.gconv(*common, "w_{filter}.png")
+        for filter in range(2):
+            whole = self.pixels(f"w_{filter}.png")
+            self.assertGreater(whole.std(), 1)
+            for name in ("kept", "again"):
+                np.testing.assert_array_equal(self.pixels(f"{name}_{filter}.png"), whole)
+        self.assertGreater(seconds[1], 1.4 * seconds[0], seconds)
 
     def test_refused(self):
         """What sees the whole image is not cut: the error says how much memory it needs, and why."""
