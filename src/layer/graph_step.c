@@ -8,7 +8,7 @@
 /* Returns the most bytes of results at a time. Images that need more are cut into tiles, if the graph allows it. A GPU is
  * only busy with larger tiles. With this size, photos of 8K go through DnCNN in less than 2 GB. */
 static size_t most_results(const gconv_graph_options *options) {
-  return (size_t)256 << 20 << (options->device->type == &gconv_device_type_cpu ? 0 : 2);
+  return (size_t)384 << 20 << (options->device->type == &gconv_device_type_cpu ? 0 : 2);
 }
 
 /* Sets *shape to the sizes of an output of the graph for one image: a tensor 1 x C x H x W, or one with fewer axes, such as
