@@ -56,14 +56,15 @@ static gconv_status name_images(gconv_svm_settings *s, const gconv_texts *words)
   return GCONV_OK;
 }
 
-/* Tells of parameters that the kernel does not have. */
+/* Tells of parameters that the kernel, or classification, does not have. */
 static void tell_unused(const gconv_svm_options *o) {
   const bool polynomial = o->kernel == GCONV_SVM_POLYNOMIAL;
   const char *gamma = o->gamma != 0 && !gconv_svm_has_gamma(o->kernel) ? " --gamma" : "";
   const char *degree = o->degree != 0 && !polynomial ? " --degree" : "";
   const char *coef0 = o->coef0 != 0 && !polynomial && o->kernel != GCONV_SVM_SIGMOID ? " --coef0" : "";
-  if (*gamma || *degree || *coef0)
-    gconv_say("note: no effect on this kernel:%s%s%s", gamma, degree, coef0);
+  const char *tube = o->tube != 0 && o->type == GCONV_SVM_C_SVC ? " --tube" : "";
+  if (*gamma || *degree || *coef0 || *tube)
+    gconv_say("note: no effect on this kernel and kind of targets:%s%s%s%s", gamma, degree, coef0, tube);
 }
 
 static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
@@ -78,8 +79,6 @@ static gconv_status check_words(gconv_svm_run *run, const gconv_texts *words) {
   if (!s->grid && s->common.plot)
     return gconv_refuse("--plot is the picture of --grid");
   GCONV_TRY(gconv_check_is_there(s->cases.data.inputs));
-  if (!s->common.quiet)
-    tell_unused(&s->options);
   run->options = s->options;
   run->options.scaling = s->scaling > 0           ? (gconv_svm_scaling)(s->scaling - 1)
                          : s->cases.data.features ? GCONV_SVM_SCALE_STANDARD
@@ -124,6 +123,8 @@ static gconv_status prepare(gconv_svm_run *run, const gconv_texts *words) {
   if (s->common.plot)
     GCONV_TRY(gconv_data_check_output("--plot", s->common.plot, "svg", "the picture of a grid", &read));
   GCONV_TRY(open_data(run));
+  if (!s->common.quiet)
+    tell_unused(&run->options);
   return gconv_svm_open_device(run);
 }
 

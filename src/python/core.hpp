@@ -83,6 +83,8 @@ std::string path_of(nb::handle given);
 std::string text_of(const char *name, nb::handle value);
 /* Returns names of the library, such as names of classes, as a tuple. */
 nb::tuple names_of(const char *const *names, size_t count);
+/* Refuses options of writing that the format (nullptr: there are several) does not have. */
+void check_written(const nb::dict &options, const gconv_format_info *format);
 /* Returns "uint8", "uint16", "float32" or "int16". */
 const char *type_name(gconv_type type);
 

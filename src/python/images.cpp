@@ -122,8 +122,22 @@ static nb::dict decode_header(nb::handle given, const std::string &member) {
       [&](gconv_image *image, const gconv_format_info **format) { return gconv_image_decode_header(&from, image, format); });
 }
 
-/* Calls write(options, image), without the GIL, with the caller's options and image. */
-template <typename Write> void give_image(nb::handle array, nb::handle axes_text, const nb::dict &given, Write write) {
+void check_written(const nb::dict &options, const gconv_format_info *format) {
+  const struct {
+    const char *name, *formats;
+    bool can;
+  } rows[] = {{"quality", "JPEG or WebP", format && format->quality},
+              {"lossless", "WebP", format && format->lossless},
+              {"png_level", "PNG", format && format->level},
+              {"compression", "TIFF", format && format->compression}};
+  for (const auto &row : rows)
+    if (format && !row.can && value_of(options, row.name, 0) != 0)
+      refuse("%s= is for %s, and the results are %s", row.name, row.formats, format->name);
+}
+
+/* Calls write(options, image), without the GIL, with the caller's options and image. path: NULL without a file. */
+template <typename Write>
+void give_image(nb::handle array, nb::handle axes_text, const nb::dict &given, const char *path, Write write) {
   Samples samples;
   gconv_array seen;
   gconv_image image;
@@ -136,7 +150,10 @@ template <typename Write> void give_image(nb::handle array, nb::handle axes_text
   gconv_write_options options = {};
   if (!format.empty() && !(options.format = gconv_format_by_name(format.c_str())))
     refuse("format=\"%s\": gconv.formats() lists the formats that are known", format.c_str());
+  check_written(given, options.format || !path ? options.format : gconv_format_by_path(path));
   image.alpha = !image.planar && image.channels % 2 == 0;
+  if (image.channels % 2 != 0 && value_of(given, "alpha", false))
+    refuse("alpha=True: the channels are %d, and alpha is the last of 2 or 4", (int)image.channels);
   take(given, "keep_existing", options.keep_existing, "quality", options.quality, "lossless", options.lossless, "png_level",
        options.png_level, "compression", options.tiff_compression, "alpha", image.alpha, "pixels_per_metre_y",
        image.pixels_per_metre_y, "pixels_per_metre_x", image.pixels_per_metre_x);
@@ -163,7 +180,7 @@ template <typename Write> void give_image(nb::handle array, nb::handle axes_text
 
 static void write_image(nb::handle given_path, nb::handle array, nb::handle axes_text, const nb::dict &given) {
   const std::string path = path_of(given_path);
-  give_image(array, axes_text, given, [&](const gconv_write_options *options, const gconv_image *image) {
+  give_image(array, axes_text, given, path.c_str(), [&](const gconv_write_options *options, const gconv_image *image) {
     return gconv_image_write(path.c_str(), options, image);
   });
 }
@@ -174,7 +191,7 @@ static void free_bytes(gconv_bytes_out *out) {
 
 static nb::bytes encode(nb::handle array, nb::handle axes_text, const nb::dict &given) {
   Owned<gconv_bytes_out, free_bytes> out;
-  give_image(array, axes_text, given, [&](const gconv_write_options *options, const gconv_image *image) {
+  give_image(array, axes_text, given, nullptr, [&](const gconv_write_options *options, const gconv_image *image) {
     return gconv_image_encode(&out, options, image);
   });
   return nb::bytes(out.data, out.size);

@@ -185,6 +185,7 @@ static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::han
   const bool each =
       model.is_none() ? value_of(options, "combine", 0) == (int)GCONV_COMBINE_NONE : value_of(given, "each", false);
   name_outputs(&job, given, each);
+  check_written(given, job.outputs.format);
   if (model.is_none()) {
     std::string algorithm;
     gconv_options wanted = read_options(options, &algorithm);

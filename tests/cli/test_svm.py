@@ -187,7 +187,7 @@ class Svm(CommandTest):
         self.assertEqual(*(text.split("right")[0].split()[-2:] for text in told))
         self.usage_error("a column for each case", "svm", "t.libsvm", "-k", "precomputed", "-o", "n.model")
         said = self.gconv("svm", "k.csv", "-k", "precomputed", "-g", "2", "--degree", "2", "-o", "n.model").stderr
-        self.assertIn("no effect on this kernel: --gamma --degree", said)
+        self.assertIn("no effect on this kernel and kind of targets: --gamma --degree", said)
         self.usage_error("no columns to scale", "svm", "k.csv", "-k", "precomputed", "--scale", "unit", "-o", "n.model")
         self.usage_error("no gamma", "svm", "k.csv", "-k", "precomputed", "--grid", "--log2g", "1:2:1")
 

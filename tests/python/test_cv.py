@@ -141,6 +141,13 @@ class Calls(unittest.TestCase):
             ours.Scharr(src, -1, 1, 0)
         with self.assertRaises(cv2.error), self.assertWarns(gconv.Warning):
             ours.blur(src.astype(np.float32), (3, 3), borderType=77)
+        image = (src * 255).astype(np.uint8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for wrong in (lambda: ours.blur(image, (3, 3), "out"), lambda: ours.boxFilter(image, -1, (3, 3), normalize="no"), lambda: ours.GaussianBlur(image, (3, 3), "s")):
+                self.assertRaises(cv2.error, wrong)
+            for call in (lambda m: m.GaussianBlur(image, (3, 3), 1, sigmaY=np.nan), lambda m: m.GaussianBlur(image, (3, 3), None), lambda m: m.Sobel(image, -1, 1, None)):
+                np.testing.assert_allclose(call(ours).astype(int), call(cv2).astype(int), atol=1)
 
     def test_calls_that_come_again(self):
         """A call goes straight to what the one before it did, and yields what it would yield by itself."""
@@ -190,7 +197,7 @@ class Calls(unittest.TestCase):
             ours.filter2D(image, -1, taps)
         self.assertEqual(len(_repeat.kept), 0)
         ours.blur(image, (3, 3), borderType=4)
-        with self.assertRaises(TypeError):
+        with self.assertRaises(cv2.error):
             ours.blur(image, (3, 3), borderType=4.0)
         gconv.clear_cache()
 

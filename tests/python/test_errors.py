@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What is wrong raises an exception that says so, and never crashes."""
 import array
+import inspect
 import os
 import pathlib
 import tempfile
 import unittest
+import warnings
 
 from helper import gconv, np
 
@@ -52,6 +54,63 @@ class BadArrays(unittest.TestCase):
                     call()
         with self.assertRaises((ValueError, MemoryError, OverflowError, gconv.UnsupportedError)):
             ndimage.gaussian_filter(photo[..., 0].astype(np.float32), 1, order=10 ** 30)
+
+    def test_truth_values_are_no_words(self):
+        """flip="no" is no True: each argument that is True or False refuses other things by its name."""
+        photo, rows, labels = np.zeros((9, 9, 3), np.uint8), np.arange(20.0).reshape(10, 2), np.arange(10) % 2
+        data, tensor = gconv.encode(photo, "png"), np.ones((1, 1, 4, 4), np.float32)
+        count = 0
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.png")
+            gconv.write(path, photo)
+            for function, *given in ((gconv.filter, photo, "gaussian"), (gconv.conv2d, tensor, tensor), (gconv.read, path), (gconv.decode, data),
+                                     (gconv.encode, photo, "png"), (gconv.write, path, photo), (gconv.fit, photo, photo, 3), (gconv.Filter, [[1]]),
+                                     (gconv.volume, np.ones((4, 4, 4)), "box:size=3"), (gconv.deconvolve, photo, "gaussian"),
+                                     (gconv.run, path, "gaussian", os.path.join(folder, "b.png")), (gconv.SVM.train, rows, labels),
+                                     (gconv.SVM.validate, rows, labels), (gconv.train, "dense 2 softmax", rows, labels)):
+                names = [one.name for one in inspect.signature(function).parameters.values() if str(one.annotation).startswith("bool")]
+                for name in names:
+                    for wrong in ("no", 2, np.nan, [], {}):
+                        with self.subTest(function.__name__, name=name, wrong=wrong), self.assertRaisesRegex(gconv.ArgumentError, f"^{name}=.*True or False"):
+                            function(*given, **{name: wrong})
+                    count += 1
+            self.assertGreater(count, 25)
+            for yes in (True, 1, np.True_, np.int64(1)):
+                self.assertEqual(len(gconv.read(path, info=yes)), 2)
+
+    def test_what_has_no_effect(self):
+        """An argument that the others leave unused is refused, or told of, as by the program."""
+        photo, volume, tensor = np.zeros((9, 9, 3), np.uint8), np.ones((4, 4, 4), np.float32), np.ones((1, 1, 4, 4), np.float32)
+        rows, labels = np.arange(20.0).reshape(10, 2), np.arange(10) % 2
+        path = os.path.join(os.environ["GCONV_SOURCE_FOLDER"], "images", "coffee.jpg")
+        for text, call, given in (
+                ("border_value", lambda **k: gconv.filter(photo, "gaussian", **k), {"border_value": 1}),
+                ("border_value", lambda **k: gconv.conv2d(tensor, tensor, **k), {"border_value": 1}),
+                ("border_value", lambda **k: gconv.fit(photo, photo, 3, **k), {"border_value": 1}),
+                ("slope", lambda **k: gconv.conv2d(tensor, tensor, **k), {"slope": 1, "activation": "relu"}),
+                ("iterations", lambda **k: gconv.deconvolve(photo, "gaussian", **k), {"iterations": 3, "method": "wiener"}),
+                ("noise", lambda **k: gconv.deconvolve(photo, "gaussian", **k), {"noise": 0.1}),
+                ("spacing", lambda **k: gconv.volume(volume, "box:size=3", **k), {"spacing": (1, np.nan, 1)}),
+                ("quality= is for JPEG or WebP", lambda **k: gconv.encode(photo, "png", **k), {"quality": 50}),
+                ("png_level", lambda **k: gconv.write("no.jpg", photo, **k), {"png_level": 5}),
+                ("lossless", lambda **k: gconv.run(path, "gaussian", "a.jpg", **k), {"lossless": True}),
+                ("compression", lambda **k: gconv.encode(photo, "png", **k), {"compression": "zstd"}),
+                ("present", lambda **k: gconv.run("no.png", "gaussian", "a.png", **k), {"present": "classes"}),
+                ("alpha", lambda **k: gconv.encode(photo, "png", **k), {"alpha": True}),
+                ("'Comment'", lambda **k: gconv.encode(photo, "png", **k), {"metadata": {"Comment": b"x"}}),
+                ("pixels_per_metre", lambda **k: gconv.encode(photo, "png", **k), {"pixels_per_metre": -1}),
+                ("pixels_per_metre", lambda **k: gconv.encode(photo, "png", **k), {"metadata": {"pixels_per_metre": (1, np.inf)}}),
+                ("weights", lambda **k: gconv.SVM.train(rows, labels, **k), {"weights": {"1": 2.0}, "regression": True}),
+                ("case_weights", lambda **k: gconv.SVM.train(rows, labels, **k), {"case_weights": []}),
+                ("tube", lambda **k: gconv.SVM.train(rows, labels, **k), {"tube": -1, "regression": True})):
+            with self.subTest(text, **given), self.assertRaisesRegex(gconv.ArgumentError, text):
+                call(**given)
+        for name, given in (("gamma", {"gamma": 1, "kernel": "linear"}), ("degree", {"degree": 4}), ("coef0", {"coef0": 1}), ("tube", {"tube": 1})):
+            with self.assertWarnsRegex(gconv.Warning, f"no effect.*: {name}$"):
+                gconv.SVM.train(rows, labels, **given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            gconv.SVM.train(rows, labels, gamma=1, degree=2, coef0=1, kernel="polynomial")
 
     def test_types(self):
         for dtype in (object, complex, "U3", "S4", "M8[s]", [("a", "u1"), ("b", "f4")]):

@@ -135,7 +135,9 @@ class Estimators(unittest.TestCase):
         with self.assertRaises(ValueError):
             late.set_params(decision_function_shape="ovo").predict(rows)
         self.assertGreater(cross_val_score(make_pipeline(StandardScaler(), estimators.SVC()), rows, names).mean(), 0.9)
-        self.assertGreater(GridSearchCV(estimators.SVC(), {"C": [1, 10]}).fit(rows, names).best_score_, 0.9)
+        one, two = (GridSearchCV(estimators.SVC(), {"C": [1, 10]}, n_jobs=jobs).fit(rows, names) for jobs in (None, 2))
+        self.assertGreater(one.best_score_, 0.9)
+        np.testing.assert_array_equal(two.cv_results_["mean_test_score"], one.cv_results_["mean_test_score"])  # by processes
         net = estimators.MLPClassifier((20,), batch_size=16, max_iter=30, learning_rate_init=0.01, random_state=1)
         self.assertGreater(cross_val_score(net, rows, names).mean(), 0.9)
 

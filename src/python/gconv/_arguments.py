@@ -3,9 +3,11 @@
 import difflib
 import operator
 
+import numpy as np
+
 from ._errors import ArgumentError
 
-__all__ = ["choose", "pair", "real", "sides", "whole"]
+__all__ = ["choose", "flag", "flags", "is_for", "pair", "real", "sides", "table", "whole"]
 
 _MOST = 2 ** 31 - 1
 
@@ -41,6 +43,27 @@ def real(name, value):
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{name}={value!r}: give a number") from None
+
+
+def flag(name, value):
+    """Returns a truth value, which is True, False, 1 or 0: the text "no" is none."""
+    if not isinstance(value, (bool, np.bool_)):
+        try:
+            value = whole(name, value, 0, 1)
+        except ArgumentError:
+            raise ArgumentError(f"{name}={value!r}: give True or False") from None
+    return bool(value)
+
+
+def flags(**given):
+    """Returns truth values by their names."""
+    return {name: flag(name, value) for name, value in given.items()}
+
+
+def is_for(name, value, used, what):
+    """Refuses a value other than 0 or None of an argument that the other arguments leave unused."""
+    if value and not used:
+        raise ArgumentError(f"{name}={value!r}: it is for {what}")
 
 
 def table(name, value):

@@ -11,7 +11,7 @@ from typing import IO, Any, Literal, overload
 import numpy as np
 
 from . import _core
-from ._arguments import choose, real, table, whole
+from ._arguments import choose, flag, flags, real, table, whole
 from ._arrays import host
 from ._errors import ArgumentError
 from ._types import Numbers, Path
@@ -22,6 +22,7 @@ COMPRESSIONS = {"none": 0, "deflate": 1, "lzw": 2, "zstd": 3}
 
 
 METADATA = ("icc", "exif", "xmp", "comment")
+_NOT_WRITTEN = frozenset("axes format frames height width channels alpha dtype jpeg_quality".split())  # of what read() tells
 
 
 def _is_stream(given):
@@ -44,7 +45,7 @@ def _bytes_of(data):
 
 def _result(found, info):
     array, axes, said = found
-    return (array, {"axes": axes, **said}) if info else array
+    return (array, {"axes": axes, **said}) if flag("info", info) else array
 
 
 @overload
@@ -91,9 +92,12 @@ def header(path: Path | IO[bytes]) -> dict[str, Any]:
 
 
 def _write_options(quality, lossless, png_level, compression, alpha, pixels_per_metre, metadata):
-    options = {"quality": whole("quality", quality), "lossless": bool(lossless), "png_level": whole("png_level", png_level, -1),
+    options = {**flags(lossless=lossless), "quality": whole("quality", quality),
+               "png_level": whole("png_level", png_level, -1),
                "compression": choose("compression", compression, COMPRESSIONS)}
     metadata = table("metadata", metadata)
+    for name in metadata.keys() - _NOT_WRITTEN - {*METADATA, "pixels_per_metre"}:
+        raise ArgumentError(f"metadata has {name!r}: it may have {', '.join(METADATA)} and pixels_per_metre")
     for name in METADATA:
         if metadata.get(name) is not None:
             try:
@@ -103,12 +107,15 @@ def _write_options(quality, lossless, png_level, compression, alpha, pixels_per_
     if pixels_per_metre is None:
         pixels_per_metre = metadata.get("pixels_per_metre")
     if alpha is not None:
-        options["alpha"] = bool(alpha)
+        options["alpha"] = flag("alpha", alpha)
     if pixels_per_metre is not None:
         both = (pixels_per_metre,) * 2 if np.ndim(pixels_per_metre) == 0 else tuple(pixels_per_metre)
         if len(both) != 2:
             raise ArgumentError(f"pixels_per_metre={pixels_per_metre!r}: give a number, or two, (down, across)")
-        options["pixels_per_metre_y"], options["pixels_per_metre_x"] = (real("pixels_per_metre", one) for one in both)
+        found = [real("pixels_per_metre", one) for one in both]
+        options["pixels_per_metre_y"], options["pixels_per_metre_x"] = found
+        if not all(0 <= one < 2 ** 31 for one in found):
+            raise ArgumentError(f"pixels_per_metre={pixels_per_metre!r}: it is from 0 (unknown) to {2 ** 31 - 1}")
     return options
 
 
@@ -153,7 +160,7 @@ def write(path: Path | IO[bytes], image: Any, *, axes: str | None = None, format
         _put_all(path, made)
         return
     options = _write_options(quality, lossless, png_level, compression, alpha, pixels_per_metre, metadata)
-    options["keep_existing"] = bool(keep_existing)
+    options["keep_existing"] = flag("keep_existing", keep_existing)
     if format is not None:
         options["format"] = str(format)
     _core.write_image(os.fspath(path), _samples(image), axes, options)

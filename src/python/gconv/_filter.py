@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from . import _core
-from ._arguments import choose, pair, real, sides, whole
+from ._arguments import choose, flags, is_for, pair, real, sides, whole
 from ._arrays import apply, check_axes, library_of, refuse_masked, type_name
 from ._errors import ArgumentError
 from ._filters import Filter, resolve
@@ -71,7 +71,7 @@ def type_number(dtype):
 
 def hole_options(nan, weights, preserve_nan, nodata, least_weight):
     """Returns the options for missing samples and for weights, without those that are None."""
-    options = {"nan": choose("nan", nan, NANS), "preserve_nan": bool(preserve_nan)}
+    options = {"nan": choose("nan", nan, NANS), **flags(preserve_nan=preserve_nan)}
     if weights is not None:
         try:
             options["weights"] = np.ascontiguousarray(weights, np.float32)
@@ -99,9 +99,10 @@ def filter_options(filters, border=None, border_value=0.0, padding="same", strid
     options = {
         **holes, "border": choose("border", border, BORDERS), "border_value": real("border_value", border_value),
         **padding_options(padding), "stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
-        "flip": bool(flip), "combine": choose("combine", combine, COMBINES), "scale": real("scale", scale),
-        "offset": real("offset", offset), "range": choose("range", range, RANGES), "gray": bool(gray), "linear": bool(linear),
+        **flags(flip=flip, gray=gray, linear=linear), "combine": choose("combine", combine, COMBINES),
+        "scale": real("scale", scale), "offset": real("offset", offset), "range": choose("range", range, RANGES),
         "algorithm": str(algorithm)}
+    is_for("border_value", options["border_value"], border == "constant", 'border="constant"')
     if options["scale"] == 0:
         raise ArgumentError("scale=0: all samples would be the same, whatever the image")
     if mix is not None:

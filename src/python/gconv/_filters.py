@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arguments import pair, real
+from ._arguments import flag, pair, real
 from ._arrays import floats
 from ._errors import ArgumentError
 from ._types import ArrayLike, Kernel, NDArray, Numbers, Path
@@ -50,7 +50,7 @@ class Filter:
         if not (0 <= anchor[0] < rows and 0 <= anchor[1] < columns):
             raise ArgumentError(f"the anchor {anchor} lies outside the filter, which has {rows} x {columns} taps")
         for key, value in (("name", str(name)), ("taps", taps), ("anchor", anchor), ("divisor", real("divisor", divisor)),
-                           ("offset", real("offset", offset)), ("marked", bool(marked))):
+                           ("offset", real("offset", offset)), ("marked", flag("marked", marked))):
             object.__setattr__(self, key, value)
         object.__setattr__(self, "_key", (taps.tobytes(), taps.shape, anchor, self.divisor, self.offset, self.marked))
 
@@ -101,7 +101,7 @@ class Filters(tuple[Filter, ...]):
 
     def __new__(cls, filters: Iterable[Filter], gradient: bool = False) -> Filters:
         made = super().__new__(cls, filters)
-        made.gradient = bool(gradient)
+        made.gradient = flag("gradient", gradient)
         return made
 
     def _repr_png_(self):

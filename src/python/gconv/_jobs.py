@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _core
-from ._arguments import choose, whole
+from ._arguments import choose, flag, flags, is_for, whole
 from ._errors import ArgumentError, JobError
 from ._files import COMPRESSIONS
 from ._filter import OPTIONS, check_options, filter_options
@@ -105,11 +105,12 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
     exclude = [exclude] if isinstance(exclude, (str, bytes, os.PathLike)) else list(exclude)
     model = filters if isinstance(filters, (Network, SVM)) else None
     filters = Filters(()) if model else resolve(filters)
-    given = {"recursive": bool(recursive), "device": str(device), "threads": whole("threads", threads), "jobs": whole("jobs", jobs),
+    given = {**flags(recursive=recursive, fail_fast=fail_fast, verify=verify, preserve_times=preserve_times,
+                     lossless=lossless, strip=strip),
+             "device": str(device), "threads": whole("threads", threads), "jobs": whole("jobs", jobs),
              "memory": whole("memory", memory, 0, 2 ** 63), "max_pixels": whole("max_pixels", max_pixels, 0, 2 ** 63),
-             "fail_fast": bool(fail_fast), "verify": bool(verify), "quality": whole("quality", quality),
-             "compression": choose("compression", compression, COMPRESSIONS), "preserve_times": bool(preserve_times),
-             "exclude": exclude, "png_level": whole("png_level", png_level, -1), "lossless": bool(lossless), "strip": bool(strip),
+             "quality": whole("quality", quality), "compression": choose("compression", compression, COMPRESSIONS),
+             "exclude": exclude, "png_level": whole("png_level", png_level, -1),
              "existing": choose("existing", existing, EXISTING)}
     choose("errors", errors, {"raise": 0, "report": 1})
     for name, value in (("format", format), ("suffix", suffix), ("shard", shard)):
@@ -123,9 +124,10 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
         choose("present", given["present"], {"tensor": 0, "image": 1, "classes": 2})
         given["planes"] = 0 if model.features or isinstance(model, SVM) else model.channels
     else:
+        is_for("present", present, False, "networks and support vector machines")
         check_options("run", options, ("dtype", *OPTIONS))
         options = filter_options(filters, **options)
-    if resume:
+    if flag("resume", resume):
         given["digest"] = _digest(filters, model, options, given)
     failures = []
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arguments import choose, pair, real, sides, whole
+from ._arguments import choose, flag, is_for, pair, real, sides, whole
 from ._arrays import apply, floats, library_of, to_float
 from ._errors import ArgumentError
 from ._filter import BORDERS
@@ -33,8 +33,10 @@ def _options(weight, stride, padding, dilation, groups, activation, slope, flip,
         raise ArgumentError(f"groups={groups} does not divide the {weight.shape[0]} filters of weight")
     options = {"stride_y": stride_y, "stride_x": stride_x, "dilation_y": dilation_y, "dilation_x": dilation_x,
                "groups": groups, "activation": choose("activation", activation, ACTIVATIONS), "slope": real("slope", slope),
-               "flip": bool(flip), "math": choose("math", math, MATHS), "algorithm": str(algorithm),
+               "flip": flip, "math": choose("math", math, MATHS), "algorithm": str(algorithm),
                "border": choose("border", border, BORDERS), "border_value": real("border_value", border_value)}
+    is_for("border_value", options["border_value"], border == "constant", 'border="constant"')
+    is_for("slope", options["slope"], activation in ("leaky", "sigmoid"), 'activation="leaky" or "sigmoid"')
     if isinstance(padding, str):
         options["padding"] = choose("padding", padding, PADDINGS)
     else:
@@ -116,8 +118,8 @@ def conv2d(x: Array, weight: Any, bias: Any = None, stride: Pair = 1, padding: s
     Layers are cached. Weights are compared by their bits, PyTorch tensors by their count of changes. Raises ArgumentError
     if shapes do not fit.
     """
-    given = (_hashable(stride), _hashable(padding), _hashable(dilation), groups, activation, slope, flip, math, algorithm, border,
-             border_value)
+    given = (_hashable(stride), _hashable(padding), _hashable(dilation), groups, activation, slope, flag("flip", flip), math,
+             algorithm, border, border_value)
     layer = _layer_of(weight, bias, given)
     dimensions = getattr(x, "ndim", None)
     if dimensions not in (3, 4):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _core
-from ._arguments import choose, pair, real, table, whole
+from ._arguments import choose, flag, is_for, pair, real, table, whole
 from ._arrays import finite_rows, floats, host
 from ._errors import ArgumentError, Error, UnsupportedError, Warning
 from ._filter import BORDERS
@@ -27,6 +27,8 @@ KINDS = {"table": 0, "windows": 1, "classes": 2, "pairs": 3, "pixels": 4}
 LOSSES = {"default": 0, **_core.LOSSES}
 OPTIMIZERS, SCHEDULES = _core.OPTIMIZERS, _core.SCHEDULES
 SVM_KERNELS = {"rbf": 0, "linear": 1, "polynomial": 2, "sigmoid": 3, "precomputed": 4}
+SVM_PARAMETERS = {"rbf": ("gamma",), "linear": (), "polynomial": ("gamma", "degree", "coef0"), "sigmoid": ("gamma", "coef0"),
+                  "precomputed": ()}  # by kernel
 SCALINGS = {"none": 0, "symmetric": 1, "unit": 2, "standard": 3}
 
 _PIXELS = 10000  #: the default number of pixels that an SVM is trained on, as for `gconv svm`
@@ -78,11 +80,12 @@ def fit(before: Any, after: Any, size: Pair, *, bias: bool = False, ridge: float
     if len(befores) != len(afters) or not befores:
         raise ArgumentError(f"{len(befores)} images before and {len(afters)} after: give pairs")
     pairs = [(_image(first, "before"), _image(second, "after")) for first, second in zip(befores, afters)]
-    options = {"rows": rows, "columns": columns, "bias": bool(bias), "ridge": real("ridge", ridge),
+    options = {"rows": rows, "columns": columns, "bias": flag("bias", bias), "ridge": real("ridge", ridge),
                "held_out": real("held_out", held_out), "border_value": real("border_value", border_value),
-               "max_pixels": whole("max_pixels", max_pixels, 0, 2 ** 63)}
+               "max_pixels": _count("max_pixels", max_pixels)}
     if border is not None:
         options["border"] = choose("border", border, BORDERS)
+    is_for("border_value", options["border_value"], border == "constant", 'border="constant"')
     (name, taps, row, column, divisor, offset, _), exact, rest = _core.fit(pairs, options)
     found = Filter(taps, name=name or "fitted", anchor=(row, column), divisor=divisor, offset=offset)
     return Fit(found, exact, **rest)
@@ -90,8 +93,17 @@ def fit(before: Any, after: Any, size: Pair, *, bias: bool = False, ridge: float
 
 # ---- Cases ----
 
-_DATA = {"label": str, "syntax": str, "separator": str, "missing": str, "features": str, "regression": bool, "one_hot": bool,
-         "classification": bool, "augment": bool, "gray": bool, "window": whole, "hop": whole, "patch": whole, "most_cases": whole, "memory": whole}
+def _count(name, value):
+    return whole(name, value, 0, 2 ** 63)
+
+
+def _text(name, value):
+    return str(value)
+
+
+_DATA = {"label": _text, "syntax": _text, "separator": _text, "missing": _text, "features": _text, "regression": flag,
+         "one_hot": flag, "classification": flag, "augment": flag, "gray": flag, "window": _count, "hop": _count,
+         "patch": _count, "most_cases": _count, "memory": _count}
 
 
 def _data_options(data):
@@ -99,8 +111,7 @@ def _data_options(data):
     wrong = sorted(data.keys() - _DATA.keys())
     if wrong:
         raise TypeError(f"there is no option {wrong[0]!r}: data sets have the options {', '.join(sorted(_DATA))}")
-    return {name: whole(name, value, 0, 2 ** 63) if _DATA[name] is whole else _DATA[name](value)
-            for name, value in data.items() if value is not None}
+    return {name: _DATA[name](name, value) for name, value in data.items() if value is not None}
 
 
 def _seed(seed):
@@ -255,7 +266,7 @@ def train(network: str | Network, inputs: Any, targets: Any = None, *, kind: str
     dataset, kind = _dataset(inputs, targets, kind, {**data, "seed": _seed(seed)})
     if normalize is None:
         normalize = kind not in ("classes", "pairs") and not isinstance(network, Network)
-    options["normalize"] = bool(normalize)
+    options["normalize"] = flag("normalize", normalize)
     if not isinstance(network, Network):
         info = dataset.info()
         any_size = kind == "pairs" or data.get("patch", 0) > 0
@@ -309,9 +320,11 @@ class SVM(Model):
         Further options of data sets are those of gconv.train(); for pixels, most_cases is 10,000 by default."""
         options = _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed,
                                device)
-        options["probabilities"], options["max_iter"] = bool(probabilities), whole("max_iter", max_iter, 0, 2 ** 63)
+        options["probabilities"], options["max_iter"] = flag("probabilities", probabilities), _count("max_iter", max_iter)
         if case_weights is not None:
             options["case_weights"] = np.ascontiguousarray(case_weights, np.float64)
+            if options["case_weights"].size == 0:
+                raise ArgumentError("case_weights has no numbers: give one for each case, or None")
         return cls(_core.svm_train(options, _svm_data(inputs, targets, kind, scaling, options, data)))
 
     @staticmethod
@@ -388,12 +401,21 @@ def _labels_of(classes):
 
 
 def _svm_options(kernel, cost, gamma, degree, coef0, regression, tube, weights, tolerance, shrinking, cache, seed, device):
+    if tube is not None and real("tube", tube) < 0:
+        raise ArgumentError(f"tube={tube!r}: it must be at least 0")
     tube = 0.0 if tube is None else real("tube", tube) or -1.0  # for the library, 0 is the default, and below 0 is 0
     weights = {str(name): real("weights", weight) for name, weight in table("weights", weights).items()}
-    return {"type": int(bool(regression)), "kernel": choose("kernel", kernel, SVM_KERNELS), "cost": real("cost", cost),
-            "gamma": real("gamma", gamma), "degree": whole("degree", degree), "coef0": real("coef0", coef0), "tube": tube,
-            "weights": weights, "tolerance": real("tolerance", tolerance), "shrinking": bool(shrinking),
-            "cache": whole("cache", cache, 0, 2 ** 63), "seed": _seed(seed), "device": str(device)}
+    found = {"type": int(flag("regression", regression)), "kernel": choose("kernel", kernel, SVM_KERNELS),
+             "cost": real("cost", cost), "gamma": real("gamma", gamma), "degree": whole("degree", degree),
+             "coef0": real("coef0", coef0), "tube": tube, "weights": weights, "tolerance": real("tolerance", tolerance),
+             "shrinking": flag("shrinking", shrinking),
+             "cache": _count("cache", cache), "seed": _seed(seed), "device": str(device)}
+    is_for("weights", weights, not regression, "classes")
+    used = (*SVM_PARAMETERS[kernel], *(("tube",) if regression else ()))
+    unused = [name for name in ("gamma", "degree", "coef0", "tube") if found[name] and name not in used]
+    if unused:
+        warnings.warn(f"no effect on this kernel and kind of targets: {', '.join(unused)}", Warning, stacklevel=3)
+    return found
 
 
 def _svm_data(inputs, targets, kind, scaling, options, data):
@@ -402,8 +424,8 @@ def _svm_data(inputs, targets, kind, scaling, options, data):
     if kind == "pixels" or kind is None and "features" in data:
         kind = "pixels"
         data.setdefault("most_cases", _PIXELS)
-        scaling = scaling or "standard"
-    options["scaling"] = choose("scaling", scaling or "none", SCALINGS)
+        scaling = "standard" if scaling is None else scaling
+    options["scaling"] = choose("scaling", "none" if scaling is None else scaling, SCALINGS)
     if options["kernel"] == SVM_KERNELS["precomputed"] and not _is_path(inputs):
         inputs = floats(inputs, "kernel values")
     return _dataset(inputs, targets, kind, data)[0]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arguments import choose, real, whole
+from ._arguments import choose, flag, is_for, real, whole
 from ._arrays import floats, host, warn_of_rounding
 from ._errors import ArgumentError
 from ._filter import filter_options
@@ -90,10 +90,14 @@ def deconvolve(image: Any, psf: Kernel, *, method: str = "rl", iterations: int =
     given = _volume_of(image) if len(filters) > 1 else given_image(image)
     if not hasattr(given, "shape") or given.ndim not in (2, 3) and len(filters) == 1:
         raise ArgumentError("image: give an array H x W or H x W x C")
-    found, told = _core.deconvolve(given, [one._as_tuple() for one in filters],
-                                   {"method": choose("method", method, METHODS), "iterations": whole("iterations", iterations),
-                                    "accelerated": bool(accelerate), "total_variation": real("tv", tv),
-                                    "change": real("stop", stop), "noise": real("noise", noise)}, str(device))
+    info = flag("info", info)
+    options = {"method": choose("method", method, METHODS), "iterations": whole("iterations", iterations),
+               "accelerated": flag("accelerate", accelerate), "total_variation": real("tv", tv),
+               "change": real("stop", stop), "noise": real("noise", noise)}
+    for name, value in (("iterations", iterations), ("accelerate", accelerate), ("tv", tv), ("stop", stop)):
+        is_for(name, value, method == "rl", 'method="rl": "wiener" has no iterations')
+    is_for("noise", noise, method == "wiener", 'method="wiener"')
+    found, told = _core.deconvolve(given, [one._as_tuple() for one in filters], options, str(device))
     result = found.reshape(given.shape)
     return (result, told) if info else result
 
@@ -123,4 +127,7 @@ def volume(array: Any, kernel: Any, *, border: Border | None = None, border_valu
                              nodata=nodata, least_weight=least_weight)
     if seen is not None:
         options["weights"] = seen.reshape(-1, *seen.shape[-2:])
-    return _core.filter_volume(values, filters, {**options, "stride_z": strides[0]}, _three("spacing", spacing, real), str(device))
+    spacing = _three("spacing", spacing, real)
+    if not all(0 <= one < np.inf for one in spacing):
+        raise ArgumentError(f"spacing={spacing!r}: micrometres between voxels are above 0, or 0 where they are unknown")
+    return _core.filter_volume(values, filters, {**options, "stride_z": strides[0]}, spacing, str(device))

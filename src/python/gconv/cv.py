@@ -45,20 +45,22 @@ _NAMES = {np.dtype(name): name for name in _RESULTS}  # types in the processor's
 _WHITE = {"uint8": 255.0, "uint16": 65535.0, "float32": 1.0}
 
 
-def _check(src, ddepth, border):
+def _check(src, ddepth, border, dst):
     if type(src) is not np.ndarray or src.dtype not in _NAMES:
         raise _NotOurs(f"arrays of the type {getattr(src, 'dtype', type(src).__name__)} are not taken")
     if src.ndim not in (2, 3) or src.size == 0:
         raise _NotOurs("only images H x W and H x W x C are taken")
     if ddepth != -1 and _TYPES.get(ddepth) not in _RESULTS[_NAMES[src.dtype]]:
         raise _NotOurs(f"results of the depth {ddepth} of {src.dtype} are not taken")
+    if dst is not None and not isinstance(dst, np.ndarray):
+        raise _NotOurs("a dst that is no array is not taken")
     if border & ~BORDER_ISOLATED not in _BORDERS:
         raise _NotOurs(f"the border type {border} is not taken")
 
 
 def _taken(function: Function) -> Function:
     """Decorates a function: calls that raise _NotOurs, as from _check(), are passed to OpenCV."""
-    return repeated(or_original("cv2")(function), "kernel", "kernelX", "kernelY")
+    return repeated(or_original("cv2", TypeError)(function), "kernel", "kernelX", "kernelY")
 
 
 @functools.lru_cache(256)
@@ -107,10 +109,10 @@ def _apply(src, ddepth, make, arguments, anchor, delta, border, dst, divisor=1.0
 
 
 def _line(kernel, what):
-    line = np.asarray(kernel, np.float64).reshape(-1)
-    if line.size == 0:
-        raise ArgumentError(f"{what} is empty")
-    return line.tobytes()
+    line = np.asarray(kernel, np.float64)
+    if line.ndim == 0 or line.size == 0:
+        raise ArgumentError(f"{what}={kernel!r}: give one number or more")
+    return line.reshape(-1).tobytes()
 
 
 def _plane(column, row):
@@ -132,7 +134,7 @@ def _given_lines(column, row):
 def filter2D(src: Numbers, ddepth: int, kernel: ArrayLike, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
              delta: float = 0, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.filter2D: correlates each channel with a kernel of any size."""
-    _check(src, ddepth, borderType)
+    _check(src, ddepth, borderType, dst)
     taps = np.asarray(kernel, np.float32)
     taps = taps.reshape(-1, 1) if taps.ndim == 1 else taps
     if taps.ndim != 2 or taps.size == 0:
@@ -144,7 +146,7 @@ def filter2D(src: Numbers, ddepth: int, kernel: ArrayLike, dst: Numbers | None =
 def sepFilter2D(src: Numbers, ddepth: int, kernelX: ArrayLike, kernelY: ArrayLike, dst: Numbers | None = None,
                 anchor: Sequence[int] = (-1, -1), delta: float = 0, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.sepFilter2D: correlates rows with kernelX and columns with kernelY."""
-    _check(src, ddepth, borderType)
+    _check(src, ddepth, borderType, dst)
     lines = _line(kernelY, "kernelY"), _line(kernelX, "kernelX")
     return _apply(src, ddepth, _given_lines, lines, anchor, delta, borderType, dst)
 
@@ -190,7 +192,9 @@ def GaussianBlur(src: Numbers, ksize: Pair, sigmaX: float, dst: Numbers | None =
                  borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.GaussianBlur. ksize is (width, height), both odd, or 0: found from sigma. For integers, coefficients are rounded
     to multiples of 1/256 or 1/65536, as in OpenCV; gconv.kernels.gaussian() does not round."""
-    _check(src, -1, borderType)
+    _check(src, -1, borderType, dst)
+    if not np.isfinite((sigmaX, sigmaY)).all():
+        raise _NotOurs("sigmas that are infinite or NaN are not taken")
     sigma_y = sigmaY if sigmaY > 0 else sigmaX
     reach = 3 if src.dtype == np.uint8 else 4
     ksize = _two("ksize", ksize, "(width, height)")
@@ -207,7 +211,9 @@ def GaussianBlur(src: Numbers, ksize: Pair, sigmaX: float, dst: Numbers | None =
 def boxFilter(src: Numbers, ddepth: int, ksize: Pair, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
               normalize: bool = True, borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.boxFilter: the mean, or with normalize=False the sum, of a box of ksize, (width, height)."""
-    _check(src, ddepth, borderType)
+    _check(src, ddepth, borderType, dst)
+    if not isinstance(normalize, (bool, int, np.bool_)):
+        raise _NotOurs(f"normalize={normalize!r} is not taken")
     ksize = _two("ksize", ksize, "(width, height)")
     width, height = _shrink(src, ksize) if normalize and borderType & BORDER_ISOLATED else ksize
     if min(width, height) < 1:
@@ -220,7 +226,7 @@ def boxFilter(src: Numbers, ddepth: int, ksize: Pair, dst: Numbers | None = None
 def blur(src: Numbers, ksize: Pair, dst: Numbers | None = None, anchor: Sequence[int] = (-1, -1),
          borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.blur: the mean of a box of ksize, (width, height)."""
-    _check(src, -1, borderType)
+    _check(src, -1, borderType, dst)
     return boxFilter(src, -1, ksize, dst, anchor, True, borderType)
 
 
@@ -270,7 +276,7 @@ def Sobel(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = Non
     """cv2.Sobel: the derivative of order dx across and dy down. ksize is 1, 3, 5 ... 31, or FILTER_SCHARR."""
     if ksize == FILTER_SCHARR:
         return Scharr(src, ddepth, dx, dy, dst, scale, delta, borderType)
-    _check(src, ddepth, borderType)
+    _check(src, ddepth, borderType, dst)
     if ksize % 2 == 0 or not 1 <= ksize <= 31 or dx < 0 or dy < 0 or dx + dy < 1:
         raise ArgumentError(f"dx={dx}, dy={dy}, ksize={ksize}: the orders are at least 0, one of them above, and ksize is odd, "
                             f"from 1 to 31")
@@ -282,7 +288,7 @@ def Sobel(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = Non
 def Scharr(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = None, scale: float = 1, delta: float = 0,
            borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.Scharr: the first derivative across (dx=1, dy=0) or down (dx=0, dy=1)."""
-    _check(src, ddepth, borderType)
+    _check(src, ddepth, borderType, dst)
     if sorted((dx, dy)) != [0, 1]:
         raise ArgumentError(f"dx={dx}, dy={dy}: one of them is 1, and the other 0")
     return _apply(src, ddepth, _scharr_plane, (dx, real("scale", scale)), (-1, -1), delta, borderType, dst, skips=_has_even_rows(src))
@@ -292,7 +298,7 @@ def Scharr(src: Numbers, ddepth: int, dx: int, dy: int, dst: Numbers | None = No
 def Laplacian(src: Numbers, ddepth: int, dst: Numbers | None = None, ksize: int = 1, scale: float = 1, delta: float = 0,
               borderType: int = BORDER_DEFAULT) -> Numbers:
     """cv2.Laplacian: the sum of the second derivatives; with ksize 1, of the 4 nearest neighbours."""
-    _check(src, ddepth, borderType)
+    _check(src, ddepth, borderType, dst)
     if ksize % 2 == 0 or not 1 <= ksize <= 31:
         raise ArgumentError(f"ksize={ksize}: it is odd, from 1 to 31")
     return _apply(src, ddepth, _laplacian_plane, (ksize, real("scale", scale)), (-1, -1), delta, borderType, dst, skips=ksize <= 3)

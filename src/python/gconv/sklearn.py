@@ -24,10 +24,11 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import (_check_sample_weight, check_consistent_length, check_is_fitted, check_random_state,
                                       validate_data)
 
+from ._arguments import real, whole
 from ._arrays import host
 from ._errors import ArgumentError, UnsupportedError
 from ._files import read, write
-from ._learning import SVM, train
+from ._learning import SVM, SVM_PARAMETERS, train
 from ._types import NDArray
 
 __all__ = ["MLPClassifier", "MLPRegressor", "PixelClassifier", "SVC", "SVR"]
@@ -125,10 +126,11 @@ class _Machine(_Estimator):
             self._check_weighed(targets, targets[kept])
             X, targets, weights = X[kept][:, kept if square else slice(None)], targets[kept], weights[kept]
         self._columns = kept if square else slice(None)
-        self.machine_ = SVM.train(X, targets, kernel=kernel, cost=min(self.C, 1e100), gamma=gamma,
-                                  degree=self.degree, coef0=self.coef0, tolerance=self.tol, shrinking=self.shrinking,
-                                  cache=int(self.cache_size * 2 ** 20), device=self.device, max_iter=max(self.max_iter, 0),
-                                  case_weights=weights, **options)
+        numbers = {"gamma": gamma, "degree": whole("degree", self.degree), "coef0": real("coef0", self.coef0)}
+        used = {name: numbers[name] for name in SVM_PARAMETERS[kernel]}
+        self.machine_ = SVM.train(X, targets, kernel=kernel, cost=min(self.C, 1e100), tolerance=self.tol,
+                                  shrinking=self.shrinking, cache=int(self.cache_size * 2 ** 20), device=self.device,
+                                  max_iter=max(self.max_iter, 0), case_weights=weights, **used, **options)
         found, counts, coefficients, rho, steps = self.machine_._model.parts()
         if 0 < self.max_iter <= steps.max():
             warnings.warn(f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with StandardScaler "
