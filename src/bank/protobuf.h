@@ -38,8 +38,8 @@ gconv_message_reader gconv_message_inside(const gconv_message_reader *message, c
 /* Reads the next number of packed varints. */
 gconv_status gconv_message_varint(gconv_message_reader *message, uint64_t *value);
 
-/* Copy the text in a field of bytes, up to its first 0. The caller frees it. Fail if it has more than `most` bytes, and a name
- * if it has more than 65,536. */
+/* Copy the text in a field of bytes, up to its first 0. The caller frees it. Fail if it has more than `most` bytes, and a
+ * name if it has more than 65,536. */
 gconv_status gconv_message_text(const gconv_message_reader *message, const gconv_field_value *field, size_t most,
                                 char **text);
 gconv_status gconv_message_name(const gconv_message_reader *message, const gconv_field_value *field, char **name);
