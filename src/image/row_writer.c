@@ -162,8 +162,9 @@ static bool exif_has_resolution(const gconv_image *header, int held) {
          !gconv_exif_read(header->exif, header->exif_bytes, copy, &size, &exif) && exif.pixels_per_metre_x > 0;
 }
 
-/* Removes metadata that are not in `held` from the header. If `said`, a warning names them, once for all files of a run. */
-static void drop_metadata(const gconv_format *format, int held, bool said, gconv_image *header) {
+/* Removes metadata that are not in `held` from the header. A warning names them, once for all files of a run, except those
+ * in `untold`. */
+static void drop_metadata(const gconv_format *format, int held, int untold, gconv_image *header) {
   static const char *const between[] = {", ", " and "};
   const metadata_kind *dropped[METADATA_KINDS];
   char names[160] = "";
@@ -174,14 +175,14 @@ static void drop_metadata(const gconv_format *format, int held, bool said, gconv
     if ((held & kind->held) || !has(header, kind))
       continue;
     drop(header, kind);
-    if (!in_exif || kind->held != GCONV_HOLDS_RESOLUTION)
+    if (!(kind->held & untold) && (!in_exif || kind->held != GCONV_HOLDS_RESOLUTION))
       dropped[count++] = kind;
   }
   for (int i = 0; i < count; i++)
     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i == 0 ? "" : between[i + 1 == count],
              dropped[i]->name);
   bool several = count > 1 || (count > 0 && dropped[0]->several);
-  if (count > 0 && said)
+  if (count > 0)
     gconv_warn_once("metadata left out", "%s %s left out: %s cannot hold %s", names, several ? "are" : "is",
                     format->info.name, several ? "them" : "it");
 }
@@ -212,9 +213,9 @@ static gconv_status settle_metadata(gconv_row_writer *rows) {
   gconv_image *header = &rows->header;
   const gconv_format *format = rows->writer.format;
   int held = format->metadata | (format->metadata & GCONV_HOLDS_COLOUR_ICC ? GCONV_HOLDS_ICC : 0);
-  if (rows->options.strip)
-    held &= ~(GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COMMENT);
-  drop_metadata(format, held, !rows->options.strip, header);
+  const int stripped = rows->options.strip ? GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP | GCONV_HOLDS_COMMENT : 0;
+  held &= ~stripped;
+  drop_metadata(format, held, stripped ? stripped | GCONV_HOLDS_RESOLUTION : 0, header);
   drop_unfit_icc(rows->writer.name, held, header);
   tell_of_nodata(format, header);
   if (format->alpha && !format->plain && !header->alpha && (header->channels == 2 || header->channels == 4))

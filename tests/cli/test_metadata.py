@@ -340,7 +340,7 @@ class Metadata(CommandTest):
         self.assertEqual(said, "gconv: warning: comments are left out: npy cannot hold them\n")
 
     def test_what_each_format_holds(self):
-        """All kinds of metadata into all formats: what the result has not, a line names, but for --strip."""
+        """All kinds of metadata into all formats: a line names what the result has not. With --strip, it names the profile alone."""
         from PIL import ImageCms  # pylint: disable=import-outside-toplevel
         profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
         exif = make_exif(1)
@@ -358,7 +358,8 @@ class Metadata(CommandTest):
             if names:
                 self.assertIn(f"{', '.join(names[:-1])} and {names[-1]} are left out: ", said)
             self.assertEqual(said.count("\n"), 1 if names else 0, said)
-            self.assertEqual(self.gconv(*words, "--strip").stderr, "")
+            said = self.gconv(*words, "--strip").stderr
+            self.assertRegex(said, "^gconv: warning: the ICC profile is left out: [a-z]+ cannot hold it\n$" if kinds[-1] in names else "^$")
             if extension in ("png", "jpg", "webp", "tif"):
                 image = Image.open(self.folder / f"out.{extension}")
                 self.assertEqual(image.info.get("icc_profile"), profile)
