@@ -49,6 +49,9 @@ typedef enum gconv_elementwise {
     const T rest = fmod(a, b);                                                                                              \
     return rest != 0 && !remainder && (rest < 0) != (b < 0) ? rest + b : rest;                                              \
   }                                                                                                                         \
+  how T half_power_##suffix(T x) { /* pow(x, 0.5): differs from sqrt(x) at -infinity and -0 */                              \
+    return x == -(T)INFINITY ? (T)INFINITY : sqrt(x + 0);                                                                   \
+  }                                                                                                                         \
   how T softplus_##suffix(T x) {                                                                                            \
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));                                                                      \
   }                                                                                                                         \

@@ -71,6 +71,7 @@ GCONV_ELEMENT_FUNCTIONS(GCONV_INLINE, f64, double, tanh_f64)
 #define SMALLER(a, b) OF_TYPE(smaller, a)(a, b)
 #define LARGER(a, b) OF_TYPE(larger, a)(a, b)
 #define MODULO(a, b, remainder) OF_TYPE(modulo, a)(a, b, remainder)
+#define HALF_POWER(x) OF_TYPE(half_power, x)(x)
 #define LOG_1_EXP(x) OF_TYPE(softplus, x)(x)
 #define ERROR_UNIT(x, approximate) OF_TYPE(gelu, x)(x, approximate)
 
@@ -132,13 +133,14 @@ static int64_t shifted_signed(int64_t a, int64_t b, bool left) {
 /* Pow: the exponents of most models are 2 and 1/2. */
 PLAIN(TWO, any_power, pow(a, b))
 VECTOR(ONE, squared, x *x)
+VECTOR(ONE, rooted, HALF_POWER(x))
 #define POWER(suffix, T)                                                                                                    \
   static void POW_##suffix LOOP_PARAMETERS {                                                                                \
     const T exponent = count > 0 && !step[1] ? *(const T *)in[1] : 0;                                                       \
     if (exponent == 2 && step[0])                                                                                           \
       squared_##suffix LOOP_ARGUMENTS;                                                                                      \
     else if (exponent == (T)0.5 && step[0])                                                                                 \
-      SQRT_##suffix LOOP_ARGUMENTS;                                                                                         \
+      rooted_##suffix LOOP_ARGUMENTS;                                                                                       \
     else                                                                                                                    \
       any_power_##suffix LOOP_ARGUMENTS;                                                                                    \
   }

@@ -55,6 +55,7 @@ ELEMENTWISE = [
     ("Mod", [X, P], {"fmod": 1}, np.fmod),
     ("Pow", [P, np.float32(2)], {}, np.power),
     ("Pow", [P, np.float32(0.5)], {}, np.power),
+    ("Pow", [np.float32([-np.inf, -1, 4]), np.float32(0.5)], {}, lambda x, e: np.float32([np.inf, np.nan, 2])),
     ("Pow", [P, X], {}, np.power),
     ("Add", [X, CHANNEL[:, 0, 0]], {"axis": 1, "broadcast": 1}, lambda a, b: a + CHANNEL, 6),
     ("Mul", [X, ROW], {"broadcast": 1}, np.multiply, 6),

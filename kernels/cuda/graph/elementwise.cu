@@ -16,6 +16,7 @@ GCONV_ELEMENT_FUNCTIONS(static __device__ __forceinline__, f32, float, gconv_tan
 #define SMALLER smaller_f32
 #define LARGER larger_f32
 #define MODULO modulo_f32
+#define HALF_POWER half_power_f32
 #define LOG_1_EXP softplus_f32
 #define ERROR_UNIT gelu_f32
 
