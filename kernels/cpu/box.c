@@ -27,8 +27,8 @@
 enum {
   FRONT = 16,   /* zeros before the first column, which "leave" at the first sum */
   SLACK = 64,   /* columns and sums that vectors read and write beyond the last one */
-  PIECE = 3072, /* the most samples that are summed and stored at a time; PIECE / 2, too, is whole pixels and vectors */
-  NEAR = 16384, /* the most bytes of a row of columns that stays in L1 until the next row, beside samples and results */
+  PIECE = 3072, /* the most samples that are summed and stored at a time; PIECE / 2 is whole pixels and whole vectors */
+  NEAR = 16384, /* if the sums of all columns have at most so many bytes, they stay in L1 from row to row */
 };
 
 /* ---- Columns ---- */
@@ -42,8 +42,8 @@ typedef struct box_columns {
   uint8_t *constant; /* a row of the border's constant, as wide as the image */
   uint32_t outside;  /* the sum of a column outside of the image, where the border is a constant */
   bool levels;       /* the epilogue only rounds: a level is sum * tap, rounded */
-  bool copies;       /* columns outside of the image are constant, or copies of columns inside that are in the span */
-  int64_t left_end;  /* if so: the samples of the span before this one contain all sources of the left columns */
+  bool copies;       /* each column outside of the image is constant, or a copy of a column of the span inside the image */
+  int64_t left_end;  /* if copies: the end, in samples of the span, of the columns that are copied to the left border */
 } box_columns;
 
 /* Returns whether the sums of columns fit into 16 bits. */
@@ -84,7 +84,7 @@ static void *sums_at(const box_columns *b, int64_t sample) {
   return (uint8_t *)b->sums + sample * (b->narrow ? 2 : 4);
 }
 
-/* Moves columns first .. end - 1, samples of the span within the image. */
+/* Moves the sums of samples first .. end - 1 of the span, which are inside the image. */
 static void move_inside(const box_columns *b, const uint8_t *entering, const uint8_t *leaving, int64_t first, int64_t end) {
   const gconv_problem *problem = b->execution->problem;
   const int64_t at = (first + b->span.first * problem->channels) * (int64_t)gconv_type_bytes(problem->in_type);
@@ -93,7 +93,7 @@ static void move_inside(const box_columns *b, const uint8_t *entering, const uin
          sums_at(b, first));
 }
 
-/* Moves columns first .. end - 1 of the span, which are outside of the image. Columns of a constant border do not change. */
+/* Moves the sums of pixels first .. end - 1 of the span, which are outside of the image. Constant ones do not change. */
 static void move_outside(const box_columns *b, const uint8_t *entering, const uint8_t *leaving, int64_t first, int64_t end) {
   const gconv_problem *problem = b->execution->problem;
   const size_t channels = (size_t)problem->channels, pixel = channels * gconv_type_bytes(problem->in_type);
@@ -105,7 +105,7 @@ static void move_outside(const box_columns *b, const uint8_t *entering, const ui
     }
 }
 
-/* Copies columns first .. end - 1 of the span, which are outside of the image, from columns inside. */
+/* Copies the sums of pixels first .. end - 1 of the span, which are outside of the image, from pixels inside. */
 static void copy_outside(const box_columns *b, int64_t first, int64_t end) {
   const int64_t channels = b->execution->problem->channels;
   for (int64_t i = first; i < end; i++)
@@ -169,7 +169,7 @@ static bool can_round(const gconv_execution *execution) {
 }
 
 /* Prefetches samples first .. end - 1 of the span from a row, as far as they are inside the image. */
-static void expect(const box_columns *b, const uint8_t *row, int64_t first, int64_t end) {
+static void prefetch(const box_columns *b, const uint8_t *row, int64_t first, int64_t end) {
   const int64_t bytes = (int64_t)gconv_type_bytes(b->execution->problem->in_type),
                 channels = b->execution->problem->channels;
   end = end < b->span.right * channels ? end : b->span.right * channels;
@@ -196,8 +196,8 @@ static void make_row(const box_columns *b, int32_t p, const uint8_t *entering, c
     const int64_t needed = first == 0 && b->left_end > last ? b->left_end : last;
     if (moved < end && moved < needed) {
       if (!near) {
-        expect(b, entering, needed, needed + piece);
-        expect(b, leaving, needed, needed + piece);
+        prefetch(b, entering, needed, needed + piece);
+        prefetch(b, leaving, needed, needed + piece);
       }
       move_inside(b, entering, leaving, moved, needed < end ? needed : end);
       moved = needed;

@@ -5,8 +5,8 @@
  * A chain of float32 loses digits as it grows: a million products of one sign may be off by some percent. In float64, the
  * product of a tap and a sample is exact, because it has 24 + 24 bits, and a sum of n products is off by n * 2^-53. The sum
  * is rounded to float32 once. So results are as good as float32 can be, for filters of any size, and any stride, dilation
- * and border. It takes about twice as long as direct takes where direct computes row by row. `auto` takes it where the
- * bounds of faster algorithms are too large.
+ * and border. It takes about twice as long as direct does row by row. `auto` takes it where the bounds of
+ * faster algorithms are too large.
  *
  * As products are exact, it does not matter whether a processor has fused multiply-adds: the bits are the same on all of
  * them, and on GPUs. They differ from the bits of the exact family, which sums float32.
@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* Vector types of the compiler, which maps them to the registers that the processor has. */
-enum { LANES = 8, SIDE = 4 }; /* LANES * SIDE sums in registers: a piece is a multiple of so many samples */
+enum { LANES = 8, SIDE = 4 }; /* SIDE vectors of LANES sums are in registers at a time */
 typedef float floats __attribute__((vector_size(LANES * sizeof(float))));
 typedef double doubles __attribute__((vector_size(LANES * sizeof(double))));
 

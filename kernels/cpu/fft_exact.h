@@ -17,10 +17,11 @@ typedef struct fft_rows {
   bool add;
 } fft_rows;
 
-/* Returns whether a problem's results are those of exact sums, cut to the range "wrap", by columns of 2^log points. */
+/* Returns whether fft_exact.c can compute a problem with columns of 2^log points. It needs samples and taps of
+ * integers, the range "wrap", filters that fit into a column, and an error bound below one half. */
 bool gconv_fft_exact_fits(const gconv_problem *problem, int log);
 
-/* These do for fft_exact.c what functions of gconv_algorithm do, with columns of 2^log points. */
+/* fft.c calls these functions in its functions of gconv_algorithm. Columns have 2^log points. */
 size_t gconv_fft_exact_workspace(const gconv_problem *problem, int log);
 size_t gconv_fft_exact_floats(const gconv_problem *problem, int log);
 gconv_status gconv_fft_exact_prepare(const gconv_problem *problem, int log, const float *taps, float *prepared);

@@ -52,7 +52,7 @@ static bool has_dots(void) {
 #endif
 }
 
-/* Whether the processor has the instructions, and the system keeps the tiles of this process. */
+/* Whether the processor has AMX, and Linux lets this process use it. The call asks for the permission. */
 static bool has_tiles(void) {
 #ifdef MAY_HAVE_TILES
   enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* of arch_prctl() */

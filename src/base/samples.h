@@ -30,6 +30,6 @@ gconv_status gconv_samples_open(const char *path, const char *syntax, gconv_samp
 void gconv_samples_close(gconv_samples *samples);
 
 /* Reads the numbers that are there, 1 to `most`. Waits only if there are none. The channels of a sample are neighbours. *got
- * is 0 only at the end. Fails there if the last sample lacks channels. If a number is not finite, the numbers before it are
- * still read; the next call fails with GCONV_BAD_FILE, and names the sample. */
+ * is 0 only at the end of the file. The call fails if the file ends within a sample. If a number is not finite, the numbers
+ * before it are still read; the next call fails with GCONV_BAD_FILE, and names the sample. */
 gconv_status gconv_samples_read(gconv_samples *samples, size_t most, float *numbers, size_t *got);

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
-/* Print the steps of a plan for a graph as text, one a line; as a picture, SVG, with a heading. */
+/* Prints the steps of a plan for a graph as text, one step a line. */
 gconv_status gconv_graph_draw_text(FILE *out, const gconv_plan *plan);
+/* Draws these steps as a picture in SVG, with a heading. */
 gconv_status gconv_graph_draw_svg(FILE *out, const gconv_plan *plan, const char *heading);

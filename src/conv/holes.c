@@ -45,7 +45,7 @@ static void look_at_row(void *context, size_t turn, int seat) {
     __atomic_store_n(&f->found, 1, __ATOMIC_RELAXED);
 }
 
-/* Converts marks of a row of the input to marks of the convolved image, which may have other channels. */
+/* Converts marks of a row of the input to marks of the image to convolve, which may have other channels. */
 static void convert_marks(const finding *f, const uint8_t *from, uint8_t *to) {
   const gconv_image *like = &f->plan->base.like, *convolved = &f->plan->convolved;
   size_t channels = (size_t)like->channels, made = (size_t)convolved->channels;

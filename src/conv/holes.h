@@ -17,10 +17,10 @@
 
 #include "conv/plan.h"
 
-/* Where samples of no data are, in rows of the convolved image. */
+/* Where samples of no data are, in rows of the image to convolve (plan->convolved). */
 typedef struct gconv_holes {
   gconv_image filled; /* owned: the rows of the input, with 0 in place of no data; without pixels if all samples are data */
-  uint8_t *marks;     /* owned: a byte for each sample of the convolved rows, without gaps; 1: no data */
+  uint8_t *marks;     /* owned: a byte for each sample of the rows to convolve, without gaps; 1: no data */
   size_t row, plane;  /* bytes of marks of a row, and of a plane */
   bool whole_pixels;  /* a pixel is data or not, with all its channels */
   uint8_t **results;  /* owned, [outputs]: a byte for each sample of the results; 1: no data */
@@ -39,8 +39,8 @@ static inline bool gconv_holes_at(const gconv_holes *holes, const gconv_image *c
 }
 
 /* Computes again the results that have samples of no data under their taps. `images` are rows of the outputs from `first`
- * on, or, if the plan has a stage after, the images that this stage gets. `convolved`: the convolved image from row in_row
- * on. */
+ * on, or, if the plan has a stage after, the images that this stage gets. `convolved`: the image to convolve from row
+ * in_row on. */
 gconv_status gconv_holes_mend(const gconv_filter_plan *plan, gconv_holes *holes, const gconv_image *convolved,
                               int32_t in_row, gconv_image *images, int32_t first);
 /* After all stages, stores the number for no data in results that are no data. Warns if other results have it by chance. */

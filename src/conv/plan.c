@@ -81,7 +81,7 @@ static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filte
   GCONV_TRY(gconv_find_structure(&pass->problem, pass->weights, &pass->problem.structure));
   pass->problem.accuracy = accuracy_of(plan, &pass->problem);
   const gconv_problem *problem = &pass->problem;
-  /* Offsets of filters are in levels of the input. A stage before may have given the convolved image other levels. */
+  /* Offsets of filters are in levels of the input. A stage before may have given the image to convolve other levels. */
   float *biases = pass->weights + gconv_tap_count(problem) + problem->filters;
   for (size_t k = 0; k < count; k++)
     biases[k] =

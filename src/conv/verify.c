@@ -26,7 +26,7 @@ static void widen(limits *all, limits by) {
 typedef struct row_check {
   const gconv_filter_plan *plan;
   const gconv_pass *pass;
-  const gconv_image *in;  /* the convolved image */
+  const gconv_image *in;  /* the image to convolve */
   const gconv_image *out; /* the output that is compared: number k of the pass */
   int32_t k;
   double largest;              /* max |x| of the finite samples of the input and of the border's constant, in levels */

@@ -41,7 +41,7 @@ static gconv_status add_bytes(gconv_lines *lines, const uint8_t *bytes, size_t c
   return GCONV_OK;
 }
 
-/* Returns the number of bytes before the end of the line; `count` if the line does not end in them. */
+/* Returns the number of bytes before the end of the line; `count` if these bytes do not contain the end. */
 static size_t find_end(const gconv_lines *lines, const uint8_t *bytes, size_t count, bool *quoted) {
   for (size_t i = 0; i < count; i++)
     if (lines->quotes && bytes[i] == '"')
@@ -51,7 +51,7 @@ static size_t find_end(const gconv_lines *lines, const uint8_t *bytes, size_t co
   return count;
 }
 
-/* Counts the ends of lines in a text, which may be between quotes. */
+/* Counts the line breaks in the text of a line. They are all between quotes. */
 static uint64_t count_ends(const char *text) {
   uint64_t count = 0;
   for (; *text; text++)

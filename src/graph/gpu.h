@@ -22,7 +22,7 @@ gconv_status gconv_graph_gpu_read(const gconv_graph_plan *plan, const gconv_tens
 /* Runs all steps, and waits for the results. */
 gconv_status gconv_graph_gpu_run_and_wait(const gconv_graph_plan *plan);
 
-/* Uploads the weights of a solver, and lets its algorithm acquire its state, at the first call. */
+/* At the first call, uploads the weights of a solver, and lets its algorithm acquire its state. Later calls do nothing. */
 gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *work);
 /* Puts the convolution and its tail into work->stream. */
 gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,

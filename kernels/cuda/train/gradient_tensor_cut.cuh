@@ -19,18 +19,18 @@ enum : int {
   LANES = 16,               /* pieces of a group */
   STAGES = 4,               /* the most of a block */
   SHARED_BYTES = 224 << 10, /* shared bytes of a multiprocessor */
-  LEAVES_BYTES = 64 << 20,
+  LEAVES_BYTES = 64 << 20,  /* the most bytes of all leaves: the sums that blocks store */
   /* Of multiply_by_warpgroups(): */
   WARPGROUP = 128,              /* threads */
   WARPGROUPS = 3,               /* warpgroups of a block */
   GROUP_WARPS = 4 * WARPGROUPS, /* warps of all warpgroups of a block */
   BLOCK_FILTERS = 64,           /* filters of a block */
-  PAIR_CYCLES = 3 * 32          /* time of three products of 64 x 64 x 8 on a multiprocessor */
+  PAIR_CYCLES = 3 * 32          /* cycles of a pair of quads: three products of 64 x 64 x 8 */
 };
 
 struct gradient_arguments : staging {
   float *leaves, *gradient;
-  int64_t leaf;   /* floats of a leaf, a multiple of four: the sums of all registers, then a bias for each filter */
+  int64_t leaf;   /* floats of a leaf, a multiple of four: each weight's sum over some places, then the biases */
   int32_t taps;   /* taps of a filter */
   int32_t of_row; /* pieces of a row of a filter */
   int32_t inner;  /* the number of neighbouring pieces that are the same taps of neighbouring channels */
@@ -52,10 +52,10 @@ __host__ __device__ __forceinline__ piece piece_of(const gradient_arguments &a, 
   return {block * a.inner + i - rest * a.inner, row - block * a.p.rows, rest - row * a.of_row};
 }
 
-/* The template arguments of a kernel: TAPS, GROUPS, FILTERS and BLOCKS. warpgroups: it is multiply_by_warpgroups(). */
+/* The template arguments TAPS, GROUPS, FILTERS and BLOCKS of a kernel: gradient_tensor.cu says what they count. */
 struct cut {
   int32_t taps, groups, filters, blocks;
-  bool warpgroups;
+  bool warpgroups; /* the kernel is multiply_by_warpgroups(), else multiply_gradients() */
 };
 
 /* ---- Host ---- */
@@ -74,7 +74,7 @@ inline cut cut_of(const gconv_layer_problem &p) {
   return c;
 }
 
-/* Returns the cut for multiply_by_warpgroups(): a block has 64 filters, and a warp three taps of 16 columns. */
+/* Returns the cut for multiply_by_warpgroups(): a block has 64 filters, and a warp 48 columns: 3 / taps groups of pieces. */
 inline cut cut_for_warpgroups(const gconv_layer_problem &p) {
   const int32_t taps = cut_of(p).taps;
   return {taps, 3 / taps, 8, 1, true};
@@ -153,7 +153,7 @@ inline int reads_of_gradients(const gradient_arguments &a) {
 inline int32_t sum_floats(const cut &c, const gradient_arguments &a) {
   return a.warps_m * a.warps_n * (a.warps_k / 2) * 32 * c.groups * c.taps * c.filters * 4;
 }
-/* Returns the floats after the stages, for the rests of a stage's gradients (gradient_tensor_groups.cuh). */
+/* Returns the floats after the stages where warpgroups keep the second tf32 numbers of a stage's gradients. */
 inline int32_t rest_floats(const cut &c, const gradient_arguments &a) {
   return c.warpgroups ? a.dz_floats : 0;
 }
@@ -166,7 +166,7 @@ inline double set_pitches(const cut &c, gradient_arguments *a) {
   const gconv_layer_problem &p = a->p;
   const int32_t reach = (a->columns - 1) * p.stride_x + (p.columns - 1) * p.dilation_x + 1 + a->shift;
   const int32_t x_rows = rows_under(p, a->rows), groups = std::min(a->groups, c.groups);
-  /* One more row makes the distance of planes an odd number of quads. */
+  /* Planes may have one row more: their distance can then be an odd number of quads, which avoids bank conflicts. */
   int least = INT32_MAX;
   for (int32_t more = 0; more < 2; more++)
     for (int32_t pitch = (reach + 3) / 4 * 4; pitch < reach + 35; pitch += 4) {
