@@ -16,12 +16,10 @@ static gconv_layer_execution execution_of(const gconv_solver *solver, void *work
   return execution;
 }
 
-gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *work) {
+/* Brings the weights, and makes what the algorithm keeps with them. */
+static gconv_status bring_weights(gconv_solver *solver, const gconv_node_work *work) {
   const gconv_layer_algorithm *algorithm = solver->choice.algorithm;
   const size_t bytes = solver->weight_count * sizeof(float);
-  if (solver->there)
-    return GCONV_OK;
-  solver->gpu = work->options->device->index;
   GCONV_TRY(gconv_cuda_allocate(work->options->device, bytes, "the weights", (void **)&solver->there));
   GCONV_TRY(gconv_cuda_upload(solver->there, solver->weights, bytes));
   if (!algorithm->acquire)
@@ -31,6 +29,16 @@ gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *
   GCONV_TRY(algorithm->acquire(&execution, &solver->state));
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
+}
+
+gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *work) {
+  if (solver->there)
+    return GCONV_OK;
+  solver->gpu = work->options->device->index;
+  const gconv_status status = bring_weights(solver, work);
+  if (status != GCONV_OK)
+    gconv_solver_gpu_close(solver); /* the next call brings them again */
+  return status;
 }
 
 gconv_status gconv_solver_gpu_run(const gconv_solver *solver, const gconv_node_work *work, const float *in, float *out,
