@@ -81,9 +81,9 @@ static const struct {
     {" match matchtemplate template templatematching ncc crosscorrelate crosscorrelation findpeak ",
      "finding a template" IS_NOT_HERE
      ". OpenCV's matchTemplate() and skimage.feature.match_template() do it; -f template.npy correlates with it as it is"},
-    {" moffat airy airydisk sinc voigt ",
-     "this shape is not built in: -f and --psf take its numbers, as text or a .npy array; astropy.convolution has "
-     "Moffat2DKernel and AiryDisk2DKernel, whose .array numpy.save() writes"},
+    {" sinc voigt lorentz lorentzian ",
+     "this shape is not built in: -f and --psf take its numbers, as text or a .npy array; moffat:beta=1 is a Lorentzian in "
+     "two dimensions"},
     {" serve server httpd daemon listen ",
      "gconv is no server, but fits into one: docs/server.cpp filters pictures that come through sockets, by the library, "
      "and gconv.decode(), filter() and encode() do it in Python (docs/embedding.md)"},

@@ -169,6 +169,17 @@ static gconv_status read_value(const gconv_builtin *builtin, const gconv_paramet
 static gconv_status fail_unknown_parameter(const gconv_builtin *builtin, piece name) {
   char word[64];
   snprintf(word, sizeof word, "%.*s", length_of(name), name.begin);
+  if (gconv_find_word("usm unsharp sharpen", ' ', builtin->name, strlen(builtin->name)) && strcmp(word, "threshold") == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s has no threshold: with one it is no convolution. ImageMagick's `-unsharp 0x2+1.5+0.02` and `vips "
+                      "sharpen` have it; usm:sigma=2,amount=1.5 is the mask without",
+                      builtin->name);
+  if (strcmp(builtin->name, "unsharp") == 0)
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "unsharp has no parameter '%s': it is fspecial's, with alpha=0.2; the unsharp mask of photo editors is "
+        "usm:sigma=2,amount=1.5",
+        word);
   gconv_suggestion best = {0};
   for (const gconv_parameter *p = builtin->parameters; p->name; p++)
     gconv_suggest(&best, word, p->name);
@@ -201,10 +212,12 @@ static gconv_status read_argument(const gconv_builtin *builtin, piece text, gcon
                       builtin->parameters[0].standard, parameters);
   }
   piece name = trim((piece){text.begin, equals}), value = trim((piece){equals + 1, text.end});
-  const bool fwhm = is_word(name, "fwhm", 4); /* of astronomers: the width of a Gaussian at half of its height */
+  const bool wide = is_word(name, "fwhm", 4); /* of astronomers: the width of a Gaussian at half of its height */
+  const bool radius = is_word(name, "radius", 6) && strcmp(builtin->name, "usm") == 0; /* of photo editors */
   for (size_t i = 0; builtin->parameters[i].name; i++) {
     const gconv_parameter *p = &builtin->parameters[i];
-    if (!is_word(name, p->name, strlen(p->name)) && !(fwhm && strcmp(p->name, "sigma") == 0))
+    const bool of_sigma = strcmp(p->name, "sigma") == 0, fwhm = wide && of_sigma;
+    if (!is_word(name, p->name, strlen(p->name)) && !fwhm && !(radius && of_sigma))
       continue;
     if (arguments[i].given)
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s is given twice", builtin->name, p->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Built-in filters. Each is a descriptor in builtin_smooth.c, builtin_edge.c or builtin_fixed.c, and a row in builtins.def.
- * Its parameters are declared once, in the descriptor: parsing, errors and help follow from them. */
+/* Built-in filters. Each is a descriptor in builtin_smooth.c, builtin_psf.c, builtin_edge.c or builtin_fixed.c, and a row in
+ * builtins.def. Its parameters are declared once, in the descriptor: parsing, errors and help follow from them. */
 #pragma once
 
 #include "filter/filter.h"

@@ -44,6 +44,17 @@ const gconv_builtin gconv_builtin_unsharp = {
     .make = make_unsharp,
 };
 
+static gconv_status make_sharpen(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
+  return make_laplacian_like(self, 0, -arguments[0].number, 1, list);
+}
+
+const gconv_builtin gconv_builtin_sharpen = {
+    .name = "sharpen",
+    .help = "the image less amount times laplacian_4; sum 1",
+    .parameters = {{"amount", GCONV_PARAMETER_NUMBER, "1", 0, 1000, NULL}},
+    .make = make_sharpen,
+};
+
 /* Makes 1 + amount at the anchor, minus amount times the Gaussian. */
 static gconv_status make_usm(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   const gconv_argument *sigma = &arguments[1];

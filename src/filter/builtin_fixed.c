@@ -63,10 +63,6 @@ FIXED(laplacian_8, NULL, 3, "Laplacian of all 8 neighbours (laplacian:alpha=0.5,
       1,  1, 1,
       1, -8, 1,
       1,  1, 1);
-FIXED(sharpen, NULL, 3, "the image less laplacian_4; sum 1",
-       0, -1,  0,
-      -1,  5, -1,
-       0, -1,  0);
 FIXED(emboss, "relief", 3, "relief lit from the top left; sum 1",
       -2, -1, 0,
       -1,  1, 1,

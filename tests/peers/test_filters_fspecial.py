@@ -10,7 +10,7 @@ import unittest
 
 import cv2
 import numpy as np
-from scipy import ndimage
+from scipy import ndimage, special
 
 GCONV = os.environ.get("GCONV", "gconv")
 EPS = np.finfo(float).eps
@@ -170,6 +170,22 @@ class SecondOpinions(unittest.TestCase):
         for size in range(1, 12):
             np.testing.assert_allclose(make(f"binomial:size={size}"), np.outer(line, line), rtol=1e-7)
             line = np.convolve(line, [0.5, 0.5])
+
+    def test_stars_are_moffats_and_airys(self):
+        for rows, columns, fwhm, beta in ((9, 9, 3, 2.5), (4, 7, 1.2, 1), (29, 29, 3.5, 4.765)):
+            y, x = grid(rows, columns)
+            alpha = fwhm / (2 * np.sqrt(2**(1 / beta) - 1))
+            star = (1 + (x * x + y * y) / alpha**2)**-beta
+            got = make(f"moffat:size={rows}x{columns},fwhm={fwhm},beta={beta}")
+            np.testing.assert_allclose(got, star / star.sum(), rtol=1e-6)
+            self.assertAlmostEqual((1 + (fwhm / 2 / alpha)**2)**-beta, 0.5)
+            y, x = grid(2 * rows, columns)
+            ring = special.jn_zeros(1, 1)[0] * np.hypot(x, y) / fwhm
+            disk = (2 * special.j1(np.maximum(ring, 1e-9)) / np.maximum(ring, 1e-9))**2
+            got = make(f"airy:size={2 * rows}x{columns},radius={fwhm}")
+            np.testing.assert_allclose(got, disk / disk.sum(), rtol=2e-6, atol=1e-10)
+        self.assertEqual(make("moffat:fwhm=2").shape, (17, 17))
+        self.assertEqual(make("airy:radius=2.2").shape, (19, 19))
 
     def test_dog_is_a_difference(self):
         np.testing.assert_allclose(make("dog:size=9,sigma1=1,sigma2=2"), f_gaussian(9, 9, 1) - f_gaussian(9, 9, 2), rtol=1e-5,

@@ -34,6 +34,7 @@ static const value values[] = {
     {"unsharp", 3, 3, 5e-5F, {-0.1667F, -0.6667F, -0.1667F, -0.6667F, 4.3333F, -0.6667F, -0.1667F, -0.6667F, -0.1667F}},
     {"disk:radius=1", 3, 3, 5e-5F, {0.0251F, 0.1453F, 0.0251F, 0.1453F, 0.3183F, 0.1453F, 0.0251F, 0.1453F, 0.0251F}},
     {"disk:radius=0.4", 1, 1, 0, {1}},
+    {"sharpen:amount=0.5", 3, 3, 0, {0, -0.5F, 0, -0.5F, 3, -0.5F, 0, -0.5F, 0}},
     {"motion", 1, 9, 1e-7F, {1.F / 9, 1.F / 9, 1.F / 9, 1.F / 9, 1.F / 9, 1.F / 9, 1.F / 9, 1.F / 9, 1.F / 9}},
     {"motion:len=3,theta=90", 3, 1, 1e-7F, {1.F / 3, 1.F / 3, 1.F / 3}},
     {"motion:len=3,theta=-90", 3, 1, 1e-7F, {1.F / 3, 1.F / 3, 1.F / 3}},
@@ -133,8 +134,8 @@ static void lists_names_in_order(void **state) {
     gconv_filters_free(&plain);
     gconv_filters_free(&spelled);
   }
-  assert_string_equal(gconv_builtin_at(6)->name, "gaussian");
-  assert_string_equal(gconv_builtin_at(6)->parameters, "size=3,sigma=0.5");
+  assert_string_equal(gconv_builtin_at(7)->name, "gaussian");
+  assert_string_equal(gconv_builtin_at(7)->parameters, "size=3,sigma=0.5");
 }
 
 static void names_are_fit_for_files(void **state) {
