@@ -17,6 +17,22 @@ static gconv_status complain_spec(const char *spec, gconv_status status) {
   return gconv_fail(status, "%s%s%s%s", named ? "" : "-f ", named ? "" : spec, named ? "" : ": ", gconv_last_error());
 }
 
+/* Does --normalize: the sum of the taps becomes the divisor. */
+static gconv_status normalise(const gconv_filters *filters) {
+  for (size_t i = 0; i < filters->count; i++) {
+    gconv_filter *filter = &filters->items[i];
+    double sum = 0, magnitude = 0;
+    for (size_t k = 0; k < (size_t)filter->rows * (size_t)filter->columns; k++) {
+      sum += (double)filter->taps[k];
+      magnitude += fabs((double)filter->taps[k]);
+    }
+    if (fabs(sum) <= 1e-6 * magnitude)
+      return gconv_refuse("--normalize: %s: its taps sum to 0, and no factor makes that 1: leave it out", filter->name);
+    filter->divisor = (float)sum;
+  }
+  return GCONV_OK;
+}
+
 static gconv_status read_stage(gconv_main_job *job, size_t number, gconv_filters *filters) {
   const gconv_layer_settings *stage = gconv_job_settings_stage(job->settings, number);
   GCONV_TRY(gconv_stage_read_arithmetic(job->common, &stage->filters, &job->arithmetic[number], filters));
@@ -27,7 +43,7 @@ static gconv_status read_stage(gconv_main_job *job, size_t number, gconv_filters
     if (status != GCONV_OK)
       return complain_spec(stage->filters.items[i], status);
   }
-  return GCONV_OK;
+  return job->settings->normalize ? normalise(filters) : GCONV_OK;
 }
 
 static gconv_status read_filters(gconv_main_job *job) {
@@ -177,7 +193,8 @@ static gconv_status check_bank_options(const gconv_main_job *job) {
   if (settings->border.given && !has_use_for_border(job))
     return gconv_refuse("--border: %s says for each layer what lies outside its input: leave it out",
                         settings->last.filters.items[0]);
-  const char *option = options->linear                                            ? "--linear"
+  const char *option = settings->normalize                                        ? "--normalize"
+                       : options->linear                                          ? "--linear"
                        : options->alpha != GCONV_ALPHA_KEEP && !job->has_networks ? "--alpha"
                        : options->combine == GCONV_COMBINE_STACK ? "--combine stack (the outputs are one already)"
                                                                  : NULL;

@@ -238,7 +238,8 @@ enum { KEEPS = false, CHANGES = true };
   "files-from null recursive exclude in-place preserve-times filter-format max-pixels then suffix depth png-level quality " \
   "lossless "                                                                                                               \
   "tiff-compression strip skip-existing newer "                                                                             \
-  "resume shard flip border padding stride dilation region mask gray linear alpha combine scale offset range groups "       \
+  "resume shard flip border padding stride dilation region mask gray linear alpha combine normalize scale offset range "    \
+  "groups "                                                                                                                 \
   "activation mean std white order luma output-name batch layout decode jobs memory fail-fast dry-run verify "              \
   "explain"
 
@@ -365,8 +366,10 @@ const gconv_option gconv_job_options[] = {
            .help = "what several filters give: none (default, except for sobel, prewitt, scharr or roberts alone): a result "
                    "each; magnitude, sum, max or stack: one result of all; for banks also argmax: a map of the strongest "
                    "response, and mosaic: one picture of all"),
+    OPTION(0, "normalize", NULL, flag, normalize, CHANGES, .also = "normalise",
+           .help = "divide the taps of each filter by their sum, so that it keeps the brightness; not for banks"),
     OPTION(0, "scale", "S", number, options.scale, CHANGES, .help = "multiply responses by S; default: 1"),
-    OPTION(0, "offset", "O", number, options.offset, CHANGES, .near = "bias",
+    OPTION(0, "offset", "O", number, options.offset, CHANGES, .also = "bias",
            .help = "then add O, where 1 is white; default: 0"),
     OPTION(0, "range", "MODE", word, range, CHANGES, .words = "clamp|abs|signed|minmax", /* gconv_range */
            .synonyms = range_words,

@@ -40,8 +40,8 @@ typedef struct gconv_job_settings {
   int combine;          /* a gconv_combine, or GCONV_COMBINE_MOSAIC; -1: not given */
   int range;            /* a gconv_range, or -1: not given */
   gconv_numbers mean, std;
-  double white; /* of networks; NaN: not given */
-  bool luma;
+  double white;            /* of networks; NaN: not given */
+  bool luma, normalize;    /* normalize: filters are divided by the sum of their taps */
   int order;               /* gconv_colour_order */
   const char *output_name; /* the output of a network that is wanted; NULL: not given */
   int layout;              /* layout of arrays: 0 is N x C x H x W, 1 N x H x W x C */

@@ -177,6 +177,24 @@ static void warn_of_sums(const gconv_main_job *job) {
   }
 }
 
+/* Blurs that are written out or measured, such as PSFs, often lack their divisor. */
+static void warn_of_brightness(const gconv_main_job *job) {
+  const double tolerance = 0.01;
+  const bool elsewhere = job->has_banks || job->options.alpha == GCONV_ALPHA_PREMULTIPLY; /* warn_of_sums() */
+  for (size_t i = 0; i <= job->before_count && !elsewhere; i++) {
+    const gconv_filters *filters = i == job->before_count ? &job->filters : &job->before[i];
+    for (size_t k = 0; k < filters->count && job->options.scale == 1; k++) {
+      const double sum = sum_of(&filters->items[k]);
+      if (find_rim_of(&filters->items[k]) != DARK_RIM || fabs(sum - 1) <= tolerance)
+        continue;
+      gconv_say("warning: %s: its taps sum to %.4g, so that the image gets %.4g times as bright: --normalize divides by the "
+                "sum",
+                filters->items[k].name, sum, sum);
+      return;
+    }
+  }
+}
+
 /* With an option that only banks have, such as --batch, plain filters are applied as a bank, and the pictures of a bank are
  * stretched to full contrast. Nobody expects --batch to change pixels. */
 static void warn_of_stretching(const gconv_main_job *job) {
@@ -195,4 +213,5 @@ void gconv_job_warn(const gconv_main_job *job) {
   warn_of_stretching(job);
   warn_of_derivatives(job);
   warn_of_sums(job);
+  warn_of_brightness(job);
 }

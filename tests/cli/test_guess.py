@@ -44,6 +44,21 @@ class Kernels(GuessTest):
         numpy.testing.assert_allclose(made, wanted, atol=1e-6)
 
 
+class Sums(GuessTest):
+    def test_kernels_that_brighten_are_told_of_and_normalised(self):
+        numpy.save(self.folder / "psf.npy", numpy.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]], "f4"))
+        brighter = "warning: psf: its taps sum to 16, so that the image gets 16 times as bright: --normalize divides by the sum"
+        self.assertIn(brighter, self.gconv("-i", "a.png", "-f", "psf.npy", "--depth", "float", "-o", "y.npy").stderr)
+        for words in ("psf.npy", "--normalize"), ("binomial",), ("laplacian_4",), ("psf.npy", "--scale", "1/16"), ("[2]",):
+            said = self.gconv("-i", "a.png", "-f", *words, "--depth", "float", "-o", "y.npy").stderr
+            self.assertNotIn("as bright:", said)
+        self.assert_same(("-i", "a.png", "-f", "psf.npy", "--normalise"), ("-i", "a.png", "-f", "binomial"))
+        self.assert_same(("-i", "a.png", "-f", "psf.npy", "--then", "-f", "psf.npy", "--normalize"),
+                         ("-i", "a.png", "-f", "binomial", "--then", "-f", "binomial"))
+        self.usage_error("sobel_x: its taps sum to 0", "-i", "a.png", "-f", "sobel_x", "--normalize", "-o", "x.png")
+        self.usage_error("--normalize is not for banks", "-i", "a.png", "-f", "psf.npy", "--batch", "2", "--normalize", "-o", "x.png")
+
+
 class Synonyms(GuessTest):
     def job(self, *words):
         return ("-i", "a.png", "-f", "average", *words)
@@ -94,11 +109,12 @@ class Synonyms(GuessTest):
         for word in "out", "dest", "destination":
             self.gconv(*self.job(f"--{word}", "y.npy"))
             (self.folder / "y.npy").unlink()
+        self.assert_same(self.job("--bias", "0.25"), self.job("--offset", "0.25"))
         self.gconv(*self.job("-o", "x.png", "--no-overwrite"))
         self.gconv(*self.job("-o", "x.png", "--keep-existing"), status=1)
 
     def test_names_of_options_that_may_mean_something_else(self):
-        for word, option in (("rotate", "flip"), ("mono", "gray"), ("edge", "border"), ("gamma", "linear"), ("bias", "offset"),
+        for word, option in (("rotate", "flip"), ("mono", "gray"), ("edge", "border"), ("gamma", "linear"),
                              ("gpu", "device"), ("merge", "combine"), ("level", "png-level")):
             self.usage_error(f"unknown option --{word}: did you mean --{option}?", *self.job(f"--{word}"))
 
@@ -115,7 +131,7 @@ class Synonyms(GuessTest):
                            ("box", "average"), ("Box:size=5", "average:size=5"), ("mean", "average"), ("uniform", "average"),
                            ("gauss:sigma=2", "gaussian:sigma=2"), ("Sharpen", "sharpen"), ("laplace", "laplacian_4"),
                            ("LoG", "log"), ("DoG", "dog"), ("disc:3", "disk:radius=3"), ("unsharp-mask", "usm"),
-                           ("UnsharpMask:sigma=1", "usm:sigma=1"), ("laplacian8", "laplacian_8"), ("relief", "emboss"),
+                           ("UnsharpMask:radius=1", "usm:sigma=1"), ("sharpen:1", "sharpen"), ("laplacian8", "laplacian_8"), ("relief", "emboss"),
                            ("average:5", "average:size=5"), ("sobel_x:", "sobel_x")):
             self.assert_same(("-i", "a.png", "-f", word), ("-i", "a.png", "-f", name))
 

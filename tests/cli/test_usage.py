@@ -231,7 +231,7 @@ class Help(CommandTest):
         promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray files-from null exclude preserve-times
             linear alpha combine scale offset range algorithm without workspace device decode threads jobs memory max-pixels png-level quality lossless tiff-compression no-clobber
             skip-existing newer in-place resume shard fail-fast dry-run timings verify explain verbose quiet help
-            then groups activation mean std white order luma output-name math batch layout strip suffix region mask no-sandbox windows raw probabilities nan weights nodata preserve-nan least-weight""".split())
+            then groups activation mean std white order luma output-name math batch layout strip suffix region mask no-sandbox windows raw probabilities nan weights nodata preserve-nan least-weight normalize""".split())
         self.assertEqual({option[2:] for option in self.options_of("filter")}, promised)
 
     def test_manual_has_every_option_and_command(self):
