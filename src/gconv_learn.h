@@ -138,7 +138,7 @@ gconv_status gconv_operation_of_network(const gconv_network *network, const gcon
 typedef struct gconv_dataset gconv_dataset;
 
 typedef enum gconv_dataset_kind {
-  GCONV_DATASET_TABLE,   /* rows of CSV, LIBSVM, FANN, the letters thesis's text, or .npy */
+  GCONV_DATASET_TABLE,   /* rows of CSV, LIBSVM, FANN, the letters thesis's text, .npy or IDX */
   GCONV_DATASET_WINDOWS, /* windows of a signal: .npy or raw samples */
   GCONV_DATASET_CLASSES, /* a folder that has a sub-folder of images for each class */
   GCONV_DATASET_PAIRS,   /* images and their targets, paired by name */
@@ -170,9 +170,9 @@ typedef struct gconv_dataset_options {
       *cases;         /* cases in memory, in place of `inputs` and `targets`; NULL: there are files. Signals must be files */
   const char *inputs; /* path of the table, the signal, or the folder */
   const char *targets; /* path of the targets, if `inputs` does not contain them */
-  const char *syntax; /* for a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",
-                         "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
-  const char *label;  /* for a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
+  const char *syntax;  /* for a table: "csv", "libsvm", "fann", "letters", "npy", "idx"; of a signal: "npy", or raw: "f32le",
+                          "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
+  const char *label;   /* for a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
   const char *usual_label; /* without `label`: the name of the column of targets, if the table has such a column; or NULL */
   bool regression;         /* labels that are numbers are targets, not classes */
   bool classification; /* integer labels, and single integer targets, are classes even if nearly each case has its own. If

@@ -182,7 +182,8 @@ static gconv_status prepare(networking *n) {
 int gconv_classify_network(gconv_classifying *c) {
   networking n = {.c = c};
   gconv_status status = prepare(&n);
-  const bool numbers = n.network.height == 1; /* the network takes the rows of a table or a signal */
+  /* the network takes the rows of a table or a signal, or pictures that are the rows of an array */
+  const bool numbers = n.network.height == 1 || c->cases->targets || c->cases->data.syntax;
   c->unit = numbers ? "case" : "image";
   GCONV_THEN(status, numbers ? classify_data(&n) : classify_images(&n));
   int result = gconv_classify_end(c, status, !numbers);

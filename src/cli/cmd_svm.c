@@ -235,7 +235,7 @@ static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
     GCONV_HEADING("Data"),
     OPTION('i', "input", "PATH", texts, common.inputs, .help = "with --features: an image, or a folder of images"),
-    OPTION('t', "targets", "PATH", once, cases.targets, .also = "target",
+    OPTION('t', "targets", "PATH", once, cases.targets, .also = "target labels",
            .help = "with --features: its mask, or a folder of masks of the same names; else a file with the table's labels"),
     GCONV_LABEL_ROW(gconv_svm_settings, cases),
     GCONV_APPROXIMATED_ROWS(gconv_svm_settings, cases),

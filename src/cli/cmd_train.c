@@ -355,7 +355,7 @@ static const gconv_option options[] = {
            .help = "cases are rows of CSV, LIBSVM, FANN, \"Y, X\" text, .npy or .npz; known by its content"),
     OPTION(0, "classes", "FOLDER", text, classes, .help = "cases are images, in a folder for each class"),
     OPTION('i', "input", "PATH", texts, common.inputs, .help = "cases are images: one, or a folder of them"),
-    OPTION('t', "targets", "PATH", once, cases.targets, .also = "target",
+    OPTION('t', "targets", "PATH", once, cases.targets, .also = "target labels",
            .help = "the target images of -i, of the same names; of a table or signal: a file with the targets"),
     OPTION(0, "signal", "FILE", text, signal,
            .help = "cases are windows of a signal, .npy or raw; -t has a label or targets for each window, or each sample"),

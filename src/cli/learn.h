@@ -37,8 +37,8 @@ typedef struct gconv_cases {
                    .help =                                                                                                  \
                        "whole numbers are classes, even if nearly each case has its own; default: such are approximated")
 #define GCONV_TABLE_ROWS(record_, cases_)                                                                                   \
-  GCONV_OPTION(record_, 0, "table-format", "SYNTAX", text, cases_.data.syntax, .words = "csv|libsvm|fann|letters|npy",      \
-               .help = "the syntax of tables: csv, libsvm, fann, letters or npy; default: by the content"),                 \
+  GCONV_OPTION(record_, 0, "table-format", "SYNTAX", text, cases_.data.syntax, .words = "csv|libsvm|fann|letters|npy|idx",  \
+               .help = "the syntax of tables: csv, libsvm, fann, letters, npy or idx; default: by the content"),            \
       GCONV_OPTION(record_, 0, "separator", "CHAR", separator, cases_.data.separator, .near = "delimiter",                  \
                    .help = "what separates fields of CSV: a character, or tab; default: found from the first lines"),       \
       GCONV_OPTION(                                                                                                         \

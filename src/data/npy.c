@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's .npy: an array of cases x numbers, with a column of labels. If targets are in a file of their own, inputs are
- * cases x any shape, and targets are cases, or cases x any shape. */
+/* Arrays: NumPy's .npy, and IDX, as MNIST has it. They are cases x numbers, with a column of labels. If targets are in a
+ * file of their own, inputs are cases x any shape, and targets are cases, or cases x any shape. */
 #include "base/element.h"
 #include "base/memory.h"
 #include "base/npy_header.h"
@@ -251,24 +251,28 @@ static gconv_status read_texts(gconv_rows *r, gconv_source *source, const gconv_
 
 /* ---- The whole ----------------------------------------------------------------------------------------------------- */
 
-static gconv_status read_npy(gconv_source *source, gconv_table *table) {
-  gconv_npy_header header;
+static gconv_status read_array(gconv_source *source, const gconv_npy_header *header, gconv_table *table) {
   gconv_rows r = {.table = table};
   const uint8_t *bytes;
   size_t got;
-  GCONV_TRY(gconv_npy_header_read_texts(source, &header));
-  GCONV_TRY(check_shape(&r, &header));
-  const gconv_element element = {header.kind, header.item_bytes, header.big_endian};
-  if (header.kind == 'U' || header.kind == 'S')
-    GCONV_TRY(read_texts(&r, source, &header));
-  else if (header.fortran_order && header.dimensions > 1)
-    GCONV_TRY(read_fortran(&r, source, &header));
+  GCONV_TRY(check_shape(&r, header));
+  const gconv_element element = {header->kind, header->item_bytes, header->big_endian};
+  if (header->kind == 'U' || header->kind == 'S')
+    GCONV_TRY(read_texts(&r, source, header));
+  else if (header->fortran_order && header->dimensions > 1)
+    GCONV_TRY(read_fortran(&r, source, header));
   else
-    GCONV_TRY(read_in_order(&r, source, element, header.shape[0]));
+    GCONV_TRY(read_in_order(&r, source, element, header->shape[0]));
   GCONV_TRY(gconv_source_peek(source, 1, &bytes, &got));
   if (got > 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: has more bytes than its header promises", table->path);
   return GCONV_OK;
+}
+
+static gconv_status read_npy(gconv_source *source, gconv_table *table) {
+  gconv_npy_header header;
+  GCONV_TRY(gconv_npy_header_read_texts(source, &header));
+  return read_array(source, &header, table);
 }
 
 const gconv_table_syntax gconv_table_syntax_npy = {
@@ -277,4 +281,51 @@ const gconv_table_syntax gconv_table_syntax_npy = {
     .extensions = "npy",
     .recognise = gconv_npy_sniff,
     .read = read_npy,
+};
+
+/* ---- IDX: two zeros, the type, the number of dimensions, their lengths as u32be, the elements ---------------------------
+ */
+
+/* Finds the elements that byte 2 of a file stands for. */
+static bool find_element(uint8_t type, gconv_npy_header *header) {
+  static const struct {
+    uint8_t type;
+    char kind;
+    size_t bytes;
+  } types[] = {{8, 'u', 1}, {9, 'i', 1}, {11, 'i', 2}, {12, 'i', 4}, {13, 'f', 4}, {14, 'f', 8}};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (types[i].type == type) {
+      *header = (gconv_npy_header){.kind = types[i].kind, .item_bytes = types[i].bytes, .big_endian = true, .items = 1};
+      return true;
+    }
+  return false;
+}
+
+static bool sniff_idx(const uint8_t *bytes, size_t size) {
+  gconv_npy_header header;
+  return size >= 8 && bytes[0] == 0 && bytes[1] == 0 && find_element(bytes[2], &header) && bytes[3] >= 1 && bytes[3] <= 4;
+}
+
+static gconv_status read_idx(gconv_source *source, gconv_table *table) {
+  uint8_t bytes[4];
+  gconv_npy_header header = {0};
+  GCONV_TRY(gconv_source_read_exactly(source, bytes, sizeof bytes, "its header"));
+  if (bytes[0] != 0 || bytes[1] != 0 || !find_element(bytes[2], &header) || bytes[3] < 1 || bytes[3] > 4)
+    return gconv_fail(GCONV_BAD_FILE, "%s: is no IDX file of 1 to 4 dimensions", table->path);
+  header.dimensions = bytes[3];
+  for (int i = 0; i < header.dimensions; i++) {
+    GCONV_TRY(gconv_source_read_exactly(source, bytes, sizeof bytes, "its header"));
+    header.shape[i] = (size_t)gconv_bytes_number(bytes, sizeof bytes, true);
+    if (!gconv_multiply(header.items, header.shape[i], &header.items))
+      return gconv_fail(GCONV_TOO_LARGE, "%s: has more elements than memory can have", table->path);
+  }
+  return read_array(source, &header, table);
+}
+
+const gconv_table_syntax gconv_table_syntax_idx = {
+    .name = "idx",
+    .help = "IDX, as MNIST has it: images, and labels for -t",
+    .extensions = "idx",
+    .recognise = sniff_idx,
+    .read = read_idx,
 };

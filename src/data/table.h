@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables: rows of numbers, each with a label or with targets. A syntax is a file (csv.c libsvm.c fann.c letters.c npy.c) and
- * a row in the table of table_syntaxes.c; it fills a gconv_table row by row. */
+/* Tables: rows of numbers, each with a label or with targets. A syntax is a file (csv.c libsvm.c fann.c letters.c npy.c,
+ * which has IDX, too) and a row in the table of table_syntaxes.c; it fills a gconv_table row by row. */
 #pragma once
 
 #include "base/zip.h"
@@ -88,7 +88,7 @@ typedef struct gconv_table_syntax {
 } gconv_table_syntax;
 
 extern const gconv_table_syntax gconv_table_syntax_csv, gconv_table_syntax_libsvm, gconv_table_syntax_fann,
-    gconv_table_syntax_letters, gconv_table_syntax_npy;
+    gconv_table_syntax_letters, gconv_table_syntax_npy, gconv_table_syntax_idx;
 
 /* Returns the syntax number `index`; NULL past the end. */
 const gconv_table_syntax *gconv_table_syntax_at(size_t index);

@@ -4,7 +4,7 @@
 
 static const gconv_table_syntax *const syntaxes[] = {
     &gconv_table_syntax_npy,     &gconv_table_syntax_libsvm, &gconv_table_syntax_fann,
-    &gconv_table_syntax_letters, &gconv_table_syntax_csv,
+    &gconv_table_syntax_letters, &gconv_table_syntax_idx,    &gconv_table_syntax_csv,
 };
 enum { SYNTAXES = sizeof syntaxes / sizeof *syntaxes };
 

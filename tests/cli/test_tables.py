@@ -599,6 +599,28 @@ class OtherSyntaxes(DataTest):
         self.npy("y.npy", np.eye(3)[[0, 2, 1, 1, 0]])
         self.assertEqual(self.read("table", "x.npy", targets="y.npy")[1].ravel().tolist(), [0, 2, 1, 1, 0])
 
+    def test_idx(self):
+        def idx(name, array, code):
+            (self.folder / name).write_bytes(bytes((0, 0, code, array.ndim)) + np.array(array.shape, ">u4").tobytes() + array.tobytes())
+
+        labels = np.array([3, 1, 3, 2, 1], "u1")
+        idx("labels-idx1-ubyte", labels, 8)
+        for kind, code in ((">u1", 8), (">i1", 9), (">i2", 11), (">i4", 12), (">f4", 13), (">f8", 14)):
+            images = rng.integers(0, 100, (5, 3, 4)).astype(kind)
+            idx("images-idx3-ubyte", images, code)
+            inputs, targets, info = self.read("table", "images-idx3-ubyte", targets="labels-idx1-ubyte")
+            np.testing.assert_array_equal(inputs[:, 0], images)
+            self.assertEqual((info["classes"], targets.ravel().tolist()), (["1", "2", "3"], [2, 0, 2, 1, 0]))
+        packed = self.folder / "images-idx3-ubyte.gz"
+        packed.write_bytes(gzip.compress((self.folder / "images-idx3-ubyte").read_bytes()))
+        np.testing.assert_array_equal(self.read("table", packed.name, targets="labels-idx1-ubyte")[0][:, 0], images)
+        self.fails("name the file of its targets, too", "table", "images-idx3-ubyte")
+        whole = (self.folder / "images-idx3-ubyte").read_bytes()
+        for content, says in ((whole[:-1], "ends too early"), (whole + b"x", "more bytes than its header promises"), (whole[:10], "ends too early"),
+                              (b"\0\0\x08\x04" + b"\xff" * 16, "more elements than memory can have"), (b"\0\0\x08\x02" + bytes(8), "has no cases")):
+            self.write("bad-idx3-ubyte", content)
+            self.fails(says, "table", "bad-idx3-ubyte", targets="labels-idx1-ubyte")
+
     def test_npy_of_texts(self):
         x, labels = rng.standard_normal((5, 2)), np.array(["kätzchen", "Hund", "", "Hund", "😀"])
         self.npy("x.npy", x)
@@ -669,7 +691,6 @@ class OtherSyntaxes(DataTest):
         for name, content, says in (("a.xlsx", None, "is a workbook of Excel: save the sheet as CSV"), ("u.txt", "x\ty\n1\t2\n".encode("utf-16"), "is UTF-16"),
                                     ("u.txt", "x\ty\n1\t2\n".encode("utf-16-be"), "has a byte 0: this is no text"), ("a.parquet", b"PAR1xxxx", "is a table of Parquet: write it by DataFrame.to_csv()"),
                                     ("a.h5", b"\x89HDF\r\n\x1a\n", "is a file of HDF5"), ("a.pkl", b"\x80\x04\x95", "is a pickle of Python"),
-                                    ("a-idx3-ubyte", b"\0\0\x08\x03" + bytes(20), "is an IDX file of images"),
                                     ("a.arff", b"@RELATION iris\n@DATA\n1,2\n", "is ARFF: leave out all lines up to @data"), ("a.json", b'{"x": [1, 2]}', "is JSON")):
             if content is not None:
                 self.write(name, content)
