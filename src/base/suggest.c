@@ -35,7 +35,9 @@ static const struct {
      "a median" IS_NOT_HERE
      ", and a median is no convolution. `vips median IN OUT 5`, ImageMagick's `-statistic Median 5x5`, OpenCV's "
      "medianBlur() and scipy.ndimage.median_filter() do it; gaussian:sigma=1 is near for fine noise"},
-    {" min max minimum maximum rank percentile erode erosion dilate dilation morphology open opening close closing tophat ",
+    {" min max minimum maximum rank percentile range rollingball erode erosion dilate dilation morphology open opening "
+     "close "
+     "closing tophat blackhat ",
      "this is a filter by rank or morphology, which" IS_NOT_HERE ". `vips rank` and `vips morph`, ImageMagick's "
      "`-morphology`, OpenCV's erode() and dilate() and scipy.ndimage's minimum_filter() do it"},
     {" bilateral nlm nlmeans nonlocalmeans denoise guided guidedfilter kuwahara anisotropic tv ",
@@ -80,7 +82,10 @@ static const struct {
      ". scikit-learn's KMeans and PCA do it; gconv svm and gconv train learn from examples: gconv help svm"},
     {" match matchtemplate template templatematching ncc crosscorrelate crosscorrelation findpeak ",
      "finding a template" IS_NOT_HERE
-     ". OpenCV's matchTemplate() and skimage.feature.match_template() do it; -f template.npy correlates with it as it is"},
+     ". OpenCV's matchTemplate() and skimage.feature.match_template() do it; `gconv stats IMAGE -f template.npy --where` "
+     "correlates with it as it is, and tells where the largest sample lies"},
+    {" axis axes spectral spectrally ",
+     "gconv volume CUBE -f gaussian:sigma=2x0x0 -o OUT smooths a cube along its frames alone, 0x2x2 each of its planes"},
     {" sinc voigt lorentz lorentzian ",
      "this shape is not built in: -f and --psf take its numbers, as text or a .npy array; moffat:beta=1 is a Lorentzian in "
      "two dimensions"},

@@ -21,13 +21,14 @@ typedef struct measuring {
   gconv_stats_options options;
   gconv_stats_telling telling;
   gconv_tally tally;
+  gconv_stats_place *places; /* owned: of the current file */
 } measuring;
 
 static void report(size_t index, gconv_status status, const gconv_stats *stats, const char *error, void *user) {
   measuring *m = user;
-  if (status == GCONV_OK)
+  if (status == GCONV_OK && !m->settings->values)
     gconv_stats_tell(&m->telling, index, stats);
-  else
+  else if (status != GCONV_OK)
     gconv_say("%s", error);
   gconv_tally_add(&m->tally, m->inputs.items[index].path, status);
 }
@@ -53,16 +54,36 @@ static gconv_status make_operation(measuring *m) {
   return gconv_operation_filters(&m->filters, &options, &m->operation);
 }
 
-static gconv_status measure_filtered(measuring *m, const char *path, gconv_stats *stats) {
+/* Prints the samples, or finds where the extremes are. */
+static gconv_status look_at_samples(measuring *m, const char *path, const gconv_image *part, double unit,
+                                    const gconv_stats *stats) {
+  if (m->settings->values)
+    gconv_stats_print_values(path, part, unit, stats);
+  if (!m->settings->where)
+    return GCONV_OK;
+  GCONV_NEW(m->places, (size_t)part->channels, "out of memory");
+  gconv_stats_find_places(part, unit, &m->settings->area, m->places);
+  m->telling.places = m->places;
+  m->telling.place_count = part->channels;
+  return GCONV_OK;
+}
+
+/* Measures an image in memory: the result of a filter, or a part. */
+static gconv_status measure_in_memory(measuring *m, const char *path, gconv_stats *stats) {
   const gconv_read_options read = {.max_pixels = m->settings->common.max_pixels};
-  gconv_image image = {0}, result = {0};
+  gconv_image image = {0}, result = {0}, part;
   gconv_plan *plan = NULL;
   gconv_stats_options options = m->options;
   gconv_status status = gconv_image_read(path, &read, &image);
-  options.unit = image.type == GCONV_U8 ? 255 : image.type == GCONV_U16 ? 65535 : 1;
-  GCONV_THEN(status, gconv_plan_create(m->device, &image, m->operation, 0, &plan));
-  GCONV_THEN(status, gconv_plan_execute(plan, &image, &result, 1, NULL));
-  GCONV_THEN(status, gconv_image_stats(&(gconv_compared){.image = &result}, &options, stats));
+  if (m->operation) {
+    options.unit = image.type == GCONV_U8 ? 255 : image.type == GCONV_U16 ? 65535 : 1;
+    GCONV_THEN(status, gconv_plan_create(m->device, &image, m->operation, 0, &plan));
+    GCONV_THEN(status, gconv_plan_execute(plan, &image, &result, 1, NULL));
+  }
+  part = m->operation ? result : image;
+  GCONV_THEN(status, gconv_stats_cut(path, &m->settings->area, &part));
+  GCONV_THEN(status, gconv_image_stats(&(gconv_compared){.image = &part}, &options, stats));
+  GCONV_THEN(status, look_at_samples(m, path, &part, options.unit, stats));
   gconv_plan_free(plan);
   gconv_image_free(&image);
   gconv_image_free(&result);
@@ -98,6 +119,8 @@ static gconv_status prepare(measuring *m, const gconv_texts *words) {
     return gconv_refuse("stats: name images or folders: gconv stats photos/");
   if (m->settings->csv && common->json)
     return gconv_refuse("--csv and --json exclude each other");
+  if (m->settings->values && (m->settings->csv || common->json || common->plot || m->settings->where))
+    return gconv_refuse("--values prints the samples alone: leave out --csv, --json, --plot and --where");
   if (common->plot && !gconv_ends_in(common->plot, ".svg"))
     return gconv_refuse("--plot %s: histograms are drawn as SVG: --plot %s.svg", common->plot, common->plot);
   GCONV_TRY(take_percentiles(m));
@@ -123,13 +146,16 @@ static gconv_status measure_all(measuring *m) {
   for (size_t i = 0; i < count; i++)
     paths[i] = m->inputs.items[i].path;
   gconv_status status = GCONV_OK;
-  if (!m->operation)
+  const bool in_memory = m->operation || m->settings->area.width > 0 || m->settings->values || m->settings->where;
+  if (!in_memory)
     status = gconv_images_stats(paths, count, &m->options, report, m);
-  for (size_t i = 0; m->operation && i < count; i++) {
+  for (size_t i = 0; in_memory && i < count; i++) {
     gconv_stats stats = {0};
-    const gconv_status found = measure_filtered(m, paths[i], &stats);
+    const gconv_status found = measure_in_memory(m, paths[i], &stats);
     report(i, found, &stats, gconv_last_error(), m);
     gconv_stats_free(&stats);
+    free(m->places);
+    m->places = NULL;
   }
   free(paths);
   return status == GCONV_OK ? gconv_stats_tell_end(&m->telling) : status;
@@ -145,6 +171,13 @@ static const gconv_option options[] = {
            .help = "measure the result of this filter, in levels of the input, neither rounded nor clamped"),
     OPTION(0, "border", "MODE", border, border, .word_at = gconv_word_border_at, .synonyms = gconv_border_words,
            .drawing = GCONV_BORDER_DRAWING, .help = "what lies outside the image, for -f; default: reflect101"),
+    OPTION(0, "region", "WxH+X+Y", region, area, .also = "roi crop", .near = "rectangle area window",
+           .help = "measure only this rectangle, W x H pixels from column X, row Y on"),
+    OPTION(0, "values", NULL, flag, values, .also = "print pixels",
+           .help = "print the samples themselves, a line a row, in place of statistics; see --region"),
+    OPTION(0, "where", NULL, flag, where, .also = "position peak argmax",
+           .help = "also tell where the smallest and the largest sample is, the first of equal ones: column, row and frame "
+                   "from 0 on"),
     OPTION(0, "percentiles", "P,...", numbers, percentiles, .also = "quantiles percentile",
            .help = "up to 16 percentiles, from 0 to 100; default: 1,50,99"),
     OPTION(0, "channels", NULL, flag, channels, .help = "for several files, print each channel, not only all together"),

@@ -47,6 +47,11 @@ static void each_figure(const gconv_stats_telling *t, const gconv_channel_stats 
   }
 }
 
+/* Returns the places of channel i; NULL: they are not wanted, or it is all colours together. */
+static const gconv_stats_place *place_of(const gconv_stats_telling *t, size_t i) {
+  return t->places && i < (size_t)t->place_count ? &t->places[i] : NULL;
+}
+
 /* ---- JSON and CSV ---------------------------------------------------------------------------------------------------- */
 
 static void put_json(void *user, const char *key, double value) {
@@ -72,6 +77,11 @@ static json_t *describe(const gconv_stats_telling *t, const char *path, const gc
     each_figure(t, c, put_json, channel);
     for (size_t k = 0; k < GCONV_STATS_BINS; k++)
       json_array_append_new(histogram, json_integer((json_int_t)c->histogram[k]));
+    const gconv_stats_place *place = place_of(t, i);
+    if (place) {
+      gconv_json_put(channel, "min_at", json_pack("[i, i, i]", place->min[0], place->min[1], place->min[2]));
+      gconv_json_put(channel, "max_at", json_pack("[i, i, i]", place->max[0], place->max[1], place->max[2]));
+    }
     gconv_json_put(channel, "histogram", histogram);
     json_array_append_new(channels, channel);
   }
@@ -107,13 +117,16 @@ static void tell_csv(const gconv_stats_telling *t, const char *path, const gconv
   if (t->done == 0) {
     printf("path,channel,count,missing");
     each_figure(t, NULL, print_csv_name, NULL);
-    putchar('\n');
+    puts(t->settings->where ? ",min_x,min_y,min_frame,max_x,max_y,max_frame" : "");
   }
   for (size_t i = 0; i < stats->count; i++) {
     const gconv_channel_stats *c = &stats->channels[i];
     print_quoted(path);
     printf(",%s,%" PRIu64 ",%" PRIu64, c->name, c->count, c->missing);
     each_figure(t, c, print_csv_value, NULL);
+    const gconv_stats_place *place = place_of(t, i);
+    for (int k = 0; k < 6 && t->settings->where; k++)
+      place ? printf(",%d", (int)(k < 3 ? place->min[k] : place->max[k - 3])) : putchar(',');
     putchar('\n');
   }
 }
@@ -131,6 +144,24 @@ static void print_value(void *user, const char *key, double value) {
     printf(value > 0 && value < 0.0001 ? "   <0.01%%" : " %8.2f%%", 100 * value);
   else
     printf(" %9.5g", value);
+}
+
+static void tell_place(const char *what, double value, const int32_t at[3], bool frames) {
+  printf("%s %.6g at column %d, row %d", what, value, (int)at[0], (int)at[1]);
+  if (frames)
+    printf(", frame %d", (int)at[2]);
+}
+
+static void tell_places(const gconv_stats_telling *t, const gconv_stats *stats) {
+  for (size_t i = 0; i < stats->count; i++) {
+    const gconv_stats_place *place = place_of(t, i);
+    if (!place)
+      continue;
+    printf("%s: ", stats->channels[i].name);
+    tell_place("max", stats->channels[i].max, place->max, stats->image.frames > 1);
+    tell_place("; min", stats->channels[i].min, place->min, stats->image.frames > 1);
+    putchar('\n');
+  }
 }
 
 static void tell_table(const gconv_stats_telling *t, const char *path, const gconv_stats *stats) {
@@ -153,6 +184,7 @@ static void tell_table(const gconv_stats_telling *t, const char *path, const gco
     else
       gconv_print(stdout, "  %s\n", path);
   }
+  tell_places(t, stats);
 }
 
 /* ---- Histograms ------------------------------------------------------------------------------------------------------ */

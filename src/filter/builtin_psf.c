@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Point spread functions of telescopes and microscopes: what they make of a star. Their values are taken at the middle of
  * each pixel, as astropy.convolution does by default, and their sum is 1. */
-#define _XOPEN_SOURCE 700 /* j1() */
 #include "filter/builtin.h"
 
 #include <math.h>

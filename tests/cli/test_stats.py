@@ -71,6 +71,30 @@ class Stats(CommandTest):
                         both = planes.astype(np.float64)  # .npy has no alpha
                         self.check(found["channels"][-1], {"count": both.size, "mean": both.mean(), "std": both.std(), "p33.3": np.percentile(both, 33.3)})
 
+    def test_a_region_its_samples_and_the_places_of_extremes(self):
+        planes = self.random.integers(1, 255, (3, 20, 30)).astype(np.uint8)
+        planes[:, 7, 9], planes[:, 5, 11] = (255, 0, 255), (0, 255, 0)
+        Image.fromarray(np.moveaxis(planes, 0, -1)).save(self.folder / "a.png")
+        for name, stack in (("a.png", planes[:, None]), ("f.npy", planes[:1, None] / np.float32(255))):
+            if name == "f.npy":
+                stack[0, 0, 0, 0] = np.nan
+                np.save(self.folder / name, stack[0, 0])
+            part = stack[:, 0, 5:11, 9:13]
+            found, = self.json(name, "--region", "4x6+9+5", "--where")
+            for channel, values in zip(found["channels"], part):
+                self.assertEqual((channel["count"], channel["max"]), (24, values.max()))
+                for key, index in (("min_at", values.argmin()), ("max_at", values.argmax())):
+                    self.assertEqual(channel[key], [9 + index % 4, 5 + index // 4, 0])
+            text = self.gconv("stats", name, "--region", "4x6+9+5", "--values").stdout
+            np.testing.assert_array_equal(np.loadtxt(io.StringIO(text)).reshape(part.shape).astype(part.dtype), part)
+        self.assertIn("green: max 255 at column 11, row 5; min 0 at column 9, row 7\n", self.gconv("stats", "a.png", "--where").stdout)
+        row, = csv.DictReader(io.StringIO(self.gconv("stats", "f.npy", "--where", "--csv").stdout))
+        self.assertEqual((row["max_x"], row["max_y"], row["min_x"], row["min_y"]), ("9", "7", "11", "5"))
+        np.save(self.folder / "t.npy", np.array([[0, 0, 0], [0, 0, 1], [0, 0, 0]], np.float32))  # the peak moves to the left
+        self.assertIn("max 1 at column 8, row 7", self.gconv("stats", "f.npy", "-f", "t.npy", "--where", "--border", "replicate").stdout)
+        self.gconv("stats", "a.png", "--region", "4x6+27+5", status=2)
+        self.usage_error("--values prints the samples alone", "stats", "a.png", "--values", "--json")
+
     def test_missing_samples_count_in_nothing(self):
         image = self.random.normal(1000, 1, (40, 60)).astype(np.float32)
         image[3, 7], image[20, 20], image[39, 59] = np.nan, np.inf, -np.inf
