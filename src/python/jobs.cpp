@@ -197,7 +197,8 @@ static nb::dict run_job(const nb::list &inputs, const nb::list &filters, nb::han
   }
   const std::string part = value_of(given, "shard", std::string());
   if (!part.empty()) {
-    job.check(gconv_shard_parse(part.c_str(), &shard, &job.message));
+    if (gconv_shard_parse(part.c_str(), &shard, &job.message) != GCONV_OK)
+      refuse("shard=\"%s\": %s", part.c_str(), job.message.text);
     gconv_shard_take(&shard, &job.inputs, &job.outputs);
   }
   if (given.contains("digest")) {

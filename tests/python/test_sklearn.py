@@ -146,6 +146,15 @@ class Estimators(unittest.TestCase):
         for options in ({"kernel": "precomputed"}, {"gamma": 0.0}, {"gamma": None}, {"gamma": "wide"}, {"C": 0.0}, {"decision_function_shape": "all"}):
             with self.assertRaises(ValueError):
                 estimators.SVC(**options).fit(rows, numbers)
+        for machine, name, values in ((estimators.SVC, "break_ties", ("no", 2)), (estimators.SVC, "coef0", (np.nan, "a")), (estimators.SVR, "epsilon", (None, -1)),
+                                      (estimators.MLPClassifier, "early_stopping", ("no",)), (estimators.MLPClassifier, "max_iter", (0, 1.5)),
+                                      (estimators.MLPClassifier, "batch_size", (0,)), (estimators.MLPRegressor, "learning_rate_init", (0, np.nan)),
+                                      (estimators.MLPRegressor, "n_iter_no_change", (0, "a")), (estimators.MLPRegressor, "momentum", (None,))):
+            for value in values:
+                with self.subTest(machine.__name__, name=name, value=value), self.assertRaisesRegex(ValueError, {"epsilon": "epsilon|tube"}.get(name, name)):
+                    machine(**{"kernel": "sigmoid"} if name == "coef0" else {}, **{name: value}).fit(rows, numbers)
+        with self.assertRaisesRegex(ValueError, "degree"):
+            estimators.SVC(kernel="poly", degree=0).fit(rows, numbers)
         for options in ({"activation": "gelu"}, {"solver": "lbfgs"}):
             with self.assertRaisesRegex(ValueError, "there are"):
                 estimators.MLPClassifier(**options).fit(rows, numbers)

@@ -102,6 +102,8 @@ def run(inputs: Paths, filters: Kernel | Network | SVM, output: Path, *, recursi
     Returns a Summary. Ctrl-C stops the run after the files that are being processed.
     """
     paths = [inputs] if isinstance(inputs, (str, bytes, os.PathLike)) else list(inputs)
+    if not paths:
+        raise ArgumentError("inputs: there are none")
     exclude = [exclude] if isinstance(exclude, (str, bytes, os.PathLike)) else list(exclude)
     model = filters if isinstance(filters, (Network, SVM)) else None
     filters = Filters(()) if model else resolve(filters)

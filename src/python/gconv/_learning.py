@@ -386,6 +386,7 @@ class SVM(Model):
             if self._maps is None:
                 self._maps = _core.model_operation(self._model, "classes", {})
             return map_of_classes(self._maps, x, axes, device)
+        is_for("axes", axes, False, "images, and this model has rows")
         if not self.classes:
             raise ArgumentError("this is a regression model, which has no classes: use predict()")
         return [self.classes[number] for number in self._predict(x, device or "cpu", missing)[0]]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from . import _core
-from ._arguments import choose, whole
+from ._arguments import choose, is_for, whole
 from ._arrays import apply, check_axes, convert, finite_rows, floats, host, like, store, to_float, type_name
 from ._errors import ArgumentError, FileError, FormatError, UnsupportedError
 from ._layers import MATHS
@@ -169,6 +169,7 @@ class Network(Model):
         if channels is None:
             self._read(source, layers)
             return
+        is_for("layers", layers, False, "files, which have no channels")
         self._hold(_core.network_make(str(source), whole("channels", channels), whole("height", height), whole("width", width),
                                       whole("outputs", outputs), whole("seed", seed, 0, 2 ** 64 - 1)))
 

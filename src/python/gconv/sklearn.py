@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import (_check_sample_weight, check_consistent_length, check_is_fitted, check_random_state,
                                       validate_data)
 
-from ._arguments import real, whole
+from ._arguments import flag, real, whole
 from ._arrays import host
 from ._errors import ArgumentError, UnsupportedError
 from ._files import read, write
@@ -126,7 +126,8 @@ class _Machine(_Estimator):
             self._check_weighed(targets, targets[kept])
             X, targets, weights = X[kept][:, kept if square else slice(None)], targets[kept], weights[kept]
         self._columns = kept if square else slice(None)
-        numbers = {"gamma": gamma, "degree": whole("degree", self.degree), "coef0": real("coef0", self.coef0)}
+        degree = whole("degree", self.degree, kernel == "polynomial")  # of 0, the library takes 3
+        numbers = {"gamma": gamma, "degree": degree, "coef0": real("coef0", self.coef0)}
         used = {name: numbers[name] for name in SVM_PARAMETERS[kernel]}
         self.machine_ = SVM.train(X, targets, kernel=kernel, cost=min(self.C, 1e100), tolerance=self.tol,
                                   shrinking=self.shrinking, cache=int(self.cache_size * 2 ** 20), device=self.device,
@@ -199,6 +200,7 @@ class SVC(ClassifierMixin, _Machine):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
         """Trains on rows, and a label for each. C of a row is multiplied by its sample_weight; rows of 0 are left out."""
         _choose("decision_function_shape", self.decision_function_shape, {"ovr": 0, "ovo": 1})
+        flag("break_ties", self.break_ties)
         X, numbers = self._cases(X, y)
         return self._fit(X, numbers, sample_weight, classification=True, probabilities=self.probability, seed=_seed(self.random_state),
                          weights=self._class_weights(numbers))
@@ -263,7 +265,7 @@ class SVR(RegressorMixin, _Machine):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
         """Trains on rows, and a number for each. C of a row is multiplied by its sample_weight; rows of 0 are left out."""
         X, targets = self._cases(X, y)
-        return self._fit(X, targets, sample_weight, regression=True, tube=self.epsilon)
+        return self._fit(X, targets, sample_weight, regression=True, tube=real("epsilon", self.epsilon))
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The number of each row."""
@@ -295,14 +297,18 @@ class _Perceptron(_Estimator):
     def _fit(self, X, targets, last, **options):
         solver = _choose("solver", self.solver, _SOLVERS)
         sizes = [self.hidden_layer_sizes] if isinstance(self.hidden_layer_sizes, Integral) else self.hidden_layer_sizes
+        stops, momentum = flag("early_stopping", self.early_stopping), real("momentum", self.momentum)
+        share = real("validation_fraction", self.validation_fraction)
+        patience = whole("n_iter_no_change", self.n_iter_no_change, 1)
+        batch = min(200, len(X)) if self.batch_size == "auto" else whole("batch_size", self.batch_size, 1)
+        if not real("learning_rate_init", self.learning_rate_init) > 0:
+            raise ValueError(f"learning_rate_init={self.learning_rate_init!r}: it is above 0")
         hidden = [f"dense {size}{_choose('activation', self.activation, _ACTIVATIONS)}" for size in sizes]
         self.loss_curve_ = []
-        self.network_ = train(", ".join([*hidden, last]), X, targets, epochs=self.max_iter,
-                              batch=min(200, len(X)) if self.batch_size == "auto" else self.batch_size,
-                              rate=self.learning_rate_init, optimizer=solver, weight_decay=self.weight_decay,
-                              momentum=self.momentum if solver == "momentum" else 0.0, seed=_seed(self.random_state),
-                              validation=self.validation_fraction if self.early_stopping else 0.0,
-                              patience=self.n_iter_no_change if self.early_stopping else 0, device=self.device,
+        self.network_ = train(", ".join([*hidden, last]), X, targets, epochs=whole("max_iter", self.max_iter, 1),
+                              batch=batch, rate=self.learning_rate_init, optimizer=solver, weight_decay=self.weight_decay,
+                              momentum=momentum if solver == "momentum" else 0.0, seed=_seed(self.random_state),
+                              validation=share if stops else 0.0, patience=patience if stops else 0, device=self.device,
                               progress=lambda epoch: self.loss_curve_.append(epoch.loss), **options)
         self.n_iter_ = len(self.loss_curve_)
         return self
