@@ -276,8 +276,10 @@ static gconv_status parse(const gconv_onnx_node *node, const gconv_node_kind *ki
   s->left = direction == 0;
   s->finds_positive = gconv_onnx_integer_of(node, "detect_positive", 1) != 0;
   s->finds_negative = gconv_onnx_integer_of(node, "detect_negative", 1) != 0;
-  s->low = gconv_onnx_number_of(node, "min", -INFINITY);
-  s->high = gconv_onnx_number_of(node, "max", INFINITY);
+  const bool hard =
+      kind->code == HARD_SIGMOID || kind->code == HARD_SWISH; /* as constants, compilers fold them into branches */
+  s->low = hard ? 0 : gconv_onnx_number_of(node, "min", -INFINITY);
+  s->high = hard ? 1 : gconv_onnx_number_of(node, "max", INFINITY);
   s->axis = gconv_onnx_integer_of(node, "axis", -1);
   s->by_suffix = gconv_onnx_integer_of(node, "broadcast", 0) != 0;
   s->remainder = gconv_onnx_integer_of(node, "fmod", 0) != 0;
