@@ -485,13 +485,10 @@ bool gconv_digits_execute(const gconv_execution *execution, const float *prepare
 #else /* other processors have no such instruction, or gconv does not use it */
 
 size_t gconv_digits_workspace(const gconv_problem *problem) {
-  (void)problem;
   return 0;
 }
 
 bool gconv_digits_execute(const gconv_execution *execution, const float *prepared) {
-  (void)execution;
-  (void)prepared;
   return false;
 }
 

@@ -132,7 +132,6 @@ bool gconv_short_levels(const gconv_short_rows *rows, gconv_type type, size_t sa
 #else
 
 bool gconv_short_levels(const gconv_short_rows *rows, gconv_type type, size_t samples, uint8_t *const *levels) {
-  (void)rows, (void)type, (void)samples, (void)levels;
   return false;
 }
 

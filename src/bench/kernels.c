@@ -126,7 +126,6 @@ static void add_launch(const record *launched) {
 }
 
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
-  (void)context, (void)stream, (void)size;
   void *at = NULL;
   while (activity.next(buffer, valid, &at) == 0)
     if (((const record *)at)->kind == KERNELS)

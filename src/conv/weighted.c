@@ -334,7 +334,6 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
 
 static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gconv_image *outputs, void *stream) {
   gconv_timings timings = {0};
-  (void)stream;
   if (strcmp(base->device->info.name, "cpu") != 0)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "missing samples, weights and the border normalize need work on the host, besides the "

@@ -95,7 +95,6 @@ static void prepare_row(void *context, size_t turn, int seat) {
                     .finite_only = source->type == GCONV_F32 && plan->options->nan != GCONV_NAN_KEEP,
                     .as_zero = plan->options->nan == GCONV_NAN_ZERO};
   uint32_t any = 0;
-  (void)seat;
   make_row(source->type, &row, &any);
   if (any & 1)
     __atomic_store_n(&p->missing, 1, __ATOMIC_RELAXED);

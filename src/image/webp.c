@@ -322,7 +322,6 @@ static gconv_status fail_to_write(const gconv_writer *writer, int code) {
 
 /* Called by libwebp from time to time: 0 ends its work. */
 static int go_on(int percent, const WebPPicture *picture) {
-  (void)percent, (void)picture;
   return !gconv_control_stops(gconv_control_here());
 }
 

@@ -318,6 +318,5 @@ gconv_status gconv_plan_execute_strided_device(const gconv_plan *plan, const gco
                : gconv_fail(GCONV_BAD_ARGUMENT, "output_count is %zu, and the plan has %zu outputs", output_count,
                             plan->output_count);
 #endif
-  (void)stream;
   return gconv_plan_execute_strided(plan, in, outputs, output_count);
 }

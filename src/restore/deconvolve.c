@@ -126,7 +126,6 @@ static void store_row(void *context, size_t y, int seat) {
   const gconv_restored *r = f->r;
   const gconv_image *image = f->image;
   const float *samples = samples_of(r, f->plane);
-  (void)seat;
   for (int32_t c = 0; c < image->channels; c++) {
     size_t step, from_step;
     float *to =

@@ -33,7 +33,6 @@ static double *sums_of(const gconv_lucy *l, size_t turn) {
 static void divide_turn(void *context, size_t turn, int seat) {
   const gconv_lucy *l = context;
   const size_t at = turn * CHUNK;
-  (void)seat;
   gconv_lucy_divide(l, l->y + at, l->ratio + at, clip(at, l->count), sums_of(l, turn));
 }
 
@@ -47,14 +46,12 @@ static void correct_turn(void *context, size_t turn, int seat) {
                               .before = (l->before ? l->before : l->guess) + at,
                               .x = l->x + at,
                               .last = l->last_step ? l->last_step + at : NULL};
-  (void)seat;
   gconv_lucy_correct(&row, clip(at, l->large_count), sums_of(l, turn));
 }
 
 static void predict_turn(void *context, size_t turn, int seat) {
   const gconv_lucy *l = context;
   const size_t at = turn * CHUNK, count = clip(at, l->large_count);
-  (void)seat;
   gconv_lucy_predict(l->x + at, l->before + at, gconv_lucy_step(((const state *)l->state)->sums), l->guess + at, count);
 }
 
@@ -63,7 +60,6 @@ static void vary_row(void *context, size_t turn, int seat) {
   const gconv_lucy *l = context;
   const size_t row = (size_t)l->large_size[2] * (size_t)l->r->channels;
   const float lambda = (float)l->r->options->total_variation;
-  (void)seat;
   for (size_t i = turn * row; i < (turn + 1) * row; i++)
     l->corrected[i] = l->inverse[i] * gconv_lucy_variation(l, l->r->channels, lambda, (int64_t)i);
 }
@@ -141,12 +137,10 @@ static gconv_image header_of(int32_t height, int32_t width, int32_t channels, fl
 }
 
 static gconv_status allocate(gconv_lucy *l, size_t count, const char *what, float **samples) {
-  (void)l;
   return gconv_allocate_workspace(count * sizeof(float), what, (void **)samples);
 }
 
 static void release(gconv_lucy *l, float *samples) {
-  (void)l;
   gconv_release(samples);
 }
 

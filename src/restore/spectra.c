@@ -103,7 +103,6 @@ void gconv_spectra_along_z(const gconv_spectra *s, size_t y, bool forward) {
 static void load_turn(void *context, size_t y, int seat) {
   const run *r = context;
   const gconv_spectra *s = r->s;
-  (void)seat;
   for (size_t i = 0; i < 2 * s->along[0].size; i++) {
     float *row = points_at(s, i / 2, i % 2, y);
     memset(row, 0, s->pitch * sizeof *row);
@@ -145,12 +144,10 @@ static void plane_turn(void *context, size_t z, int seat) {
 
 /* Parts of the only plane, a picture, for all threads: columns along y, one way and the other; rows along x. */
 static void forward_turn(void *context, size_t turn, int seat) {
-  (void)seat;
   along_y(((const run *)context)->s, 0, turn * LANES, LANES, true);
 }
 
 static void back_turn(void *context, size_t turn, int seat) {
-  (void)seat;
   along_y(((const run *)context)->s, 0, turn * LANES, LANES, false);
 }
 
@@ -161,7 +158,6 @@ static void rows_turn(void *context, size_t turn, int seat) {
 static void store_turn(void *context, size_t y, int seat) {
   const run *r = context;
   const gconv_spectra *s = r->s;
-  (void)seat;
   gconv_spectra_along_z(s, y, false);
   for (size_t i = 0; i < 2 * s->along[0].size; i++)
     r->use->store(r->use->user, i / 2, y, i % 2, points_at(s, i / 2, i % 2, y));

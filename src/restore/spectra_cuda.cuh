@@ -107,7 +107,6 @@ inline gconv_status make_spectrum(spectra *s, const gconv_device *device, const 
   const size_t points = (size_t)z * y * s->pitch * sizeof(float2);
   float *there = (float *)s->points;
   const spectra_points h = {s->h, s->pitch, y};
-  (void)device;
   CUDA_TRY(cudaMemsetAsync(s->points, 0, points, s->stream));
   CUDA_TRY(cudaMemsetAsync(s->h, 0, points, s->stream));
   CUDA_TRY(cudaMemcpyAsync(there, taps, (size_t)count * sizeof *taps, cudaMemcpyHostToDevice, s->stream));

@@ -43,7 +43,6 @@ gconv_status read_some(const reading *r, size_t begin, size_t count) {
 
 void read_turn(void *context, size_t turn, int seat) {
   reading *r = (reading *)context;
-  (void)seat;
   const size_t begin = turn * READ_AT_A_TIME;
   const gconv_status status = read_some(r, begin, std::min<size_t>(READ_AT_A_TIME, r->count - begin));
   if (status == GCONV_OK)

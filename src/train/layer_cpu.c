@@ -65,8 +65,6 @@ static void weights_conv(const gconv_cpu_case *at, const float *dz, float *leaf)
 static void inputs_conv(const gconv_cpu_case *at, const float *dz, bool sums, float *dx, float *dother, float *leaf) {
   const gconv_cpu_engine *e = at->e;
   const gconv_cpu_layer *own = &e->layers[at->layer];
-  (void)dother;
-  (void)leaf;
   gconv_learn_conv_inputs(&own->conv, e->panels + own->panel, dz, at->seat->workspace,
                           sums ? &e->layers[at->layer - 1].layer->problem : NULL, at->x, dx);
 }
@@ -115,8 +113,6 @@ static void give_upconv(const gconv_cpu_layer *own, const float *parameters, flo
 }
 
 static bool transposes_upconv(size_t i, bool learns) {
-  (void)i;
-  (void)learns;
   return true;
 }
 
@@ -126,7 +122,6 @@ static void forward_upconv(const gconv_cpu_case *at, float *y, const gconv_learn
   const gconv_layer_problem *l = &own->layer->problem;
   const float *biases = parameters_of(at) + own->conv.parameters;
   const int64_t places = (int64_t)l->out_height * l->out_width;
-  (void)output;
   gconv_learn_conv_inputs(&own->conv, e->panels + own->panel, at->x, at->seat->workspace, NULL, y, y);
   const gconv_learn_rows rows = {1, places, places, places, places};
   for (int64_t k = 0; k < l->filters; k++)
@@ -150,9 +145,6 @@ static void weights_upconv(const gconv_cpu_case *at, const float *dz, float *lea
 static void inputs_upconv(const gconv_cpu_case *at, const float *dz, bool sums, float *dx, float *dother, float *leaf) {
   const gconv_cpu_layer *own = &at->e->layers[at->layer];
   const gconv_learn_layout plain = gconv_learn_plain_output(&own->conv.problem);
-  (void)sums;
-  (void)dother;
-  (void)leaf;
   gconv_learn_conv_forward(&own->conv, parameters_of(at), dz, at->seat->workspace, dx, &plain);
 }
 
@@ -178,7 +170,6 @@ static void forward_kind(const gconv_cpu_case *at, float *y, const gconv_learn_l
   const gconv_learn_layer *layer = at->e->layers[at->layer].layer;
   const gconv_layer_problem *problem = &layer->problem;
   const gconv_layer_work *work = gconv_layer_work_of(layer->kind);
-  (void)output;
   if (work->learn) {
     const gconv_layer_case one = case_of(at);
     work->learn(&one, y);
@@ -191,7 +182,6 @@ static void forward_kind(const gconv_cpu_case *at, float *y, const gconv_learn_l
 
 static void inputs_kind(const gconv_cpu_case *at, const float *dz, bool sums, float *dx, float *dother, float *leaf) {
   const gconv_layer_case one = case_of(at);
-  (void)sums;
   gconv_layer_work_of(at->e->layers[at->layer].layer->kind)->teach(&one, dz, dx, dother, leaf);
 }
 

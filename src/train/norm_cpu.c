@@ -126,7 +126,6 @@ static void forward(const gconv_cpu_case *at, float *y, const gconv_learn_layout
   const int64_t plane = gconv_layer_plane(l);
   const gconv_learn_rows rows = {1, plane, plane, plane, plane};
   const float *parameters = parameters_of(at->e, at->layer);
-  (void)output;
   for (int64_t c = 0; c < l->channels; c++) {
     const float mean = list_of(own, MEAN)[c], inverse = list_of(own, INVERSE)[c];
     for (int64_t j = c * plane; j < (c + 1) * plane; j++)
@@ -159,9 +158,6 @@ static void inputs(const gconv_cpu_case *at, const float *dz, bool sums, float *
   const gconv_cpu_layer *own = &at->e->layers[at->layer];
   const gconv_layer_problem *l = &own->layer->problem;
   const int64_t plane = gconv_layer_plane(l);
-  (void)sums;
-  (void)dother;
-  (void)leaf;
   for (int64_t c = 0; c < l->channels; c++) {
     const float mean = list_of(own, MEAN)[c], inverse = list_of(own, INVERSE)[c], of_dz = list_of(own, OF_DZ)[c];
     const float of_product = list_of(own, OF_PRODUCT)[c], factor = parameters_of(at->e, at->layer)[3 * c] * inverse;

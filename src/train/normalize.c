@@ -29,7 +29,6 @@ typedef struct channel_moments {
 
 static void add_cases(void *context, size_t first, size_t count, const float *inputs, const float *targets) {
   const channel_moments *m = context;
-  (void)targets;
   for (size_t i = 0; i < count; i++)
     for (size_t c = 0; c < m->channels; c++)
       add_samples(&m->all[c], inputs + (i * m->channels + c) * m->plane, m->plane, first + i == 0);

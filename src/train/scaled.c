@@ -69,7 +69,6 @@ typedef struct target_sums {
 
 static void add_targets(void *context, size_t first, size_t count, const float *inputs, const float *targets) {
   const target_sums *t = context;
-  (void)inputs;
   for (size_t i = 0; i < count * t->outputs; i++) {
     sums *s = &t->all[i % t->outputs];
     const double target = (double)targets[i];

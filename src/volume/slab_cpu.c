@@ -8,17 +8,14 @@
 #include <string.h>
 
 static gconv_status allocate(gconv_device *device, gconv_image *image) {
-  (void)device;
   return gconv_image_allocate(image);
 }
 
 static void release(gconv_device *device, gconv_image *image) {
-  (void)device;
   gconv_image_free(image);
 }
 
 static gconv_status move(gconv_device *device, const gconv_image *from, const gconv_image *to) {
-  (void)device;
   for (int32_t z = 0; z < to->frames; z++)
     for (int32_t y = 0; y < to->height; y++)
       memmove((uint8_t *)to->data + (size_t)z * to->plane_bytes + (size_t)y * to->row_bytes,
@@ -49,7 +46,6 @@ static gconv_status run(gconv_device *device, gconv_turn *turn, step *s) {
 static void fill_row(void *context, size_t turn, int seat) {
   const step *s = context;
   float *to = row_of(s->to, turn, s->samples);
-  (void)seat;
   for (size_t i = 0; i < s->samples; i++)
     to[i] = s->value;
 }
@@ -58,7 +54,6 @@ static void add_row(void *context, size_t turn, int seat) {
   const step *s = context;
   const float *from = row_of(s->from, turn, s->samples);
   float *to = row_of(s->to, turn, s->samples);
-  (void)seat;
   for (size_t i = 0; i < s->samples; i++)
     to[i] = fmaf(s->value, from[i], s->adds ? to[i] : 0.0F);
 }
@@ -69,7 +64,6 @@ static void finish_row(void *context, size_t turn, int seat) {
   const size_t height = (size_t)s->to->height, first = turn * s->samples;
   const float *sums = row_of(&f->sums, turn, s->samples);
   void *row = (uint8_t *)s->to->data + turn / height * s->to->plane_bytes + turn % height * s->to->row_bytes;
-  (void)seat;
   for (size_t i = 0; i < s->samples; i++)
     if (f->to_squares)
       f->to_squares[first + i] = gconv_slab_square(sums[i], f->squares, first + i);

@@ -157,32 +157,14 @@ TARGET bool gconv_tiles_finish(const float *sums, float scale, float bias, const
 }
 
 #else /* never called, as gconv_cpu_tiles() is false */
-void gconv_tiles_begin(int rows, int depth) {
-  (void)rows;
-  (void)depth;
-}
+void gconv_tiles_begin(int rows, int depth) {}
 void gconv_tiles_end(void) {}
-void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors) {
-  (void)p;
-  (void)blocks;
-  (void)vectors;
-}
+void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors) {}
 bool gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t part) {
-  (void)a;
-  (void)b;
-  (void)count;
-  (void)to;
-  (void)part;
   return false;
 }
 bool gconv_tiles_finish(const float *sums, float scale, float bias, const gconv_layer_bounds *bounds, int64_t count,
                         float *to) {
-  (void)sums;
-  (void)scale;
-  (void)bias;
-  (void)bounds;
-  (void)count;
-  (void)to;
   return true;
 }
 #endif

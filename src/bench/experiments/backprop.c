@@ -80,7 +80,6 @@ static gconv_status read_cases(const gconv_dataset *dataset, uint64_t epoch, con
                                float *inputs, float *targets) {
   const problem *p = (const problem *)dataset;
   size_t in = gconv_dataset_input_floats(&dataset->info), out = gconv_dataset_target_floats(&dataset->info);
-  (void)epoch;
   for (size_t i = 0; i < count; i++) {
     memcpy(inputs + i * in, p->inputs + cases[i] * in, in * sizeof *inputs);
     if (targets)
@@ -89,9 +88,7 @@ static gconv_status read_cases(const gconv_dataset *dataset, uint64_t epoch, con
   return GCONV_OK;
 }
 
-static void keep_cases(gconv_dataset *dataset) {
-  (void)dataset;
-}
+static void keep_cases(gconv_dataset *dataset) {}
 
 static const gconv_dataset_type cases_type = {.read = read_cases, .free = keep_cases};
 
@@ -316,7 +313,6 @@ static gconv_status time_parts(gconv_bench *bench, const problem *p, const metho
   }
   return status;
 #else
-  (void)bench, (void)p, (void)m, (void)like;
   return GCONV_OK;
 #endif
 }
