@@ -79,16 +79,12 @@ static gconv_status check(const race *r, const racer *one, const gconv_image *ou
 /* ---- Agreement -------------------------------------------------------------------------------------------------------- */
 
 static double sample(const gconv_image *image, size_t index) {
-  if (image->type == GCONV_U8)
-    return ((const uint8_t *)image->data)[index];
-  if (image->type == GCONV_U16)
-    return ((const uint16_t *)image->data)[index];
-  return (double)((const float *)image->data)[index];
+  return gconv_stored_at(image->type, image->data, index);
 }
 
 /* Results have no gaps. */
 static size_t sample_count(const gconv_image *image) {
-  return (size_t)image->frames * (size_t)image->height * (size_t)image->width * (size_t)image->channels;
+  return gconv_planes_of(image) * (size_t)image->height * gconv_samples_of(image);
 }
 
 /* Returns the largest difference of two results; HUGE_VAL if only one has a NaN. *largest: the largest magnitude in `a`. */

@@ -16,8 +16,7 @@ static gconv_status find_factors(gconv_hole_summer *summer) {
   const gconv_problem *problem = &summer->pass->problem;
   size_t taps = (size_t)problem->rows * (size_t)problem->columns, pair = (size_t)(problem->rows + problem->columns);
   bool all = problem->rows > 1 && problem->columns > 1;
-  summer->factors = malloc((size_t)problem->filters * pair * sizeof *summer->factors);
-  GCONV_NEED_MEMORY(summer->factors, "no memory for results of no data");
+  GCONV_NEW(summer->factors, (size_t)problem->filters * pair, "no memory for results of no data");
   for (int32_t k = 0; k < problem->filters && all; k++) {
     gconv_structure found = {0};
     GCONV_TRY(gconv_factor(summer->pass->weights + (size_t)k * taps, problem->rows, problem->columns, 1,
@@ -93,12 +92,6 @@ size_t gconv_hole_workspace(const gconv_hole_summer *summer) {
   return 3 * (summer->extent + PLACES * (size_t)problem->stride_x + (size_t)problem->out_width + PLACES);
 }
 
-GCONV_INLINE double level(gconv_type type, const void *row, size_t i) {
-  return type == GCONV_U8    ? ((const uint8_t *)row)[i]
-         : type == GCONV_U16 ? ((const uint16_t *)row)[i]
-                             : (double)((const float *)row)[i];
-}
-
 /* A row of the image below the taps. add_typed() adds columns begin .. end - 1 of it, times `tap`, to `to`. */
 typedef struct source_row {
   const void *samples; /* NULL: outside of the image */
@@ -115,7 +108,7 @@ GCONV_INLINE void add_typed(gconv_type type, const source_row *from, size_t begi
     bool inside = from->samples && x != GCONV_OUTSIDE;
     size_t at = inside ? (size_t)x * from->channels + from->channel : 0;
     bool gone = inside && from->marks[at];
-    double value = inside ? level(type, from->samples, at) : from->outside;
+    double value = inside ? gconv_stored_at(type, from->samples, at) : from->outside;
     to->value[i] += gone ? 0 : tap * value;
     to->weight[i] += gone ? 0 : tap;
     to->gone[i] += gone;
@@ -188,7 +181,7 @@ static source_row find_row(const gconv_hole_summer *s, int64_t y, size_t plane, 
   if (y == GCONV_OUTSIDE)
     return row;
   size_t at = (size_t)(y - s->in_row);
-  row.samples = (const uint8_t *)in->data + plane * in->plane_bytes + at * in->row_bytes;
+  row.samples = gconv_row_at(in, plane, y - s->in_row);
   row.marks = s->holes->marks + plane * s->holes->plane + at * s->holes->row;
   return row;
 }

@@ -99,7 +99,7 @@ static gconv_status fill(finding *f) {
 gconv_status gconv_holes_find(const gconv_filter_plan *plan, const gconv_image *in, gconv_holes *holes) {
   finding f = {.plan = plan, .in = in, .holes = holes};
   gconv_threads *threads = plan->base.device->threads;
-  void *rows = NULL;
+  GCONV_FREED void *rows = NULL;
   *holes = (gconv_holes){0};
   if (!plan->base.like.has_nodata)
     return GCONV_OK;
@@ -107,9 +107,7 @@ gconv_status gconv_holes_find(const gconv_filter_plan *plan, const gconv_image *
       gconv_allocate(gconv_samples_of(&plan->base.like) * (size_t)gconv_threads_count(threads), "marks of no data", &rows));
   f.rows = rows;
   gconv_threads_run(threads, gconv_planes_of(in) * (size_t)in->height, look_at_row, &f);
-  gconv_status status = f.found ? fill(&f) : GCONV_OK;
-  gconv_release(rows);
-  return status;
+  return f.found ? fill(&f) : GCONV_OK;
 }
 
 void gconv_holes_free(const gconv_filter_plan *plan, gconv_holes *holes) {
@@ -204,15 +202,6 @@ static bool touches(const mending *m, const uint32_t *counts, int64_t q, size_t 
   return counts[end * channels + channel] > counts[begin * channels + channel];
 }
 
-static void put(const gconv_image *image, void *row, size_t i, double value) {
-  if (image->type == GCONV_U8)
-    ((uint8_t *)row)[i] = (uint8_t)rint(value);
-  else if (image->type == GCONV_U16)
-    ((uint16_t *)row)[i] = (uint16_t)rint(value);
-  else
-    ((float *)row)[i] = (float)value;
-}
-
 /* A row of results: channels `channel` .. end - 1 of an interleaved image, or a row of a plane. */
 typedef struct result_row {
   int32_t frame, y; /* y: the row in mending.image */
@@ -232,7 +221,7 @@ static void mend_sample(const mending *m, const result_row *at, const gconv_hole
     m->results[(at->plane * (size_t)image->height + (size_t)at->y) * gconv_samples_of(image) + i] = 1;
     value = image->type == GCONV_F32 ? (double)NAN : 0; /* so that later stages skip it */
   }
-  put(image, gconv_row_at(image, at->plane, (size_t)at->y), i, value);
+  gconv_store_at(image->type, gconv_row_at(image, at->plane, at->y), i, value);
 }
 
 /* Finds the shortest range of places, begin .. end - 1, that has all places of a row with marks below their taps. */
@@ -285,7 +274,8 @@ static gconv_status mend_rows(mending *m, gconv_image *image, uint8_t **results)
   gconv_threads *threads = m->plan->base.device->threads;
   size_t bytes =
       gconv_checked_product(3, (size_t[]){gconv_planes_of(image), (size_t)image->height, gconv_samples_of(image)});
-  void *memory = NULL, *seats = NULL;
+  GCONV_FREED void *seats = NULL;
+  void *memory = NULL;
   GCONV_TRY(gconv_hole_summer_make(m->pass, m->holes, m->convolved, m->in_row, &m->summer));
   GCONV_TRY(gconv_allocate(bytes, "marks of no data", &memory));
   *results = m->results = memset(memory, 0, bytes);
@@ -293,7 +283,6 @@ static gconv_status mend_rows(mending *m, gconv_image *image, uint8_t **results)
   GCONV_TRY(gconv_allocate(m->seat_bytes * (size_t)gconv_threads_count(threads), "sums without no data", &seats));
   m->seats = seats;
   gconv_threads_run(threads, gconv_planes_of(image) * (size_t)image->height, mend_turn, m);
-  gconv_release(seats);
   return GCONV_OK;
 }
 
@@ -356,12 +345,11 @@ static void set_row(void *context, size_t turn, int number) {
 }
 
 static gconv_status set_output(gconv_threads *threads, setting *s) {
-  void *rows = NULL;
+  GCONV_FREED void *rows = NULL;
   size_t bytes = gconv_samples_of(s->out) * (size_t)gconv_threads_count(threads);
   GCONV_TRY(gconv_allocate(bytes, "marks of no data", &rows));
   s->rows = rows;
   gconv_threads_run(threads, gconv_planes_of(s->out) * (size_t)s->out->height, set_row, s);
-  gconv_release(rows);
   return GCONV_OK;
 }
 

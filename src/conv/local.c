@@ -55,20 +55,14 @@ static gconv_border border_of(const local *l) {
   return l->options.border == GCONV_BORDER_NORMALIZE ? GCONV_BORDER_ZERO : l->options.border;
 }
 
-static double sample_of(const gconv_image *in, const uint8_t *row, size_t i) {
-  return in->type == GCONV_U8    ? row[i]
-         : in->type == GCONV_U16 ? ((const uint16_t *)(const void *)row)[i]
-                                 : (double)((const float *)(const void *)row)[i];
-}
-
 /* Returns the alpha of the pixel under a result, in levels of results. Alpha is never no data. */
 static double find_alpha(const work *w, size_t frame, int64_t y, int64_t x) {
   const gconv_image *in = w->in;
   const gconv_options *o = &w->plan->of->options;
-  const uint8_t *row =
-      (const uint8_t *)in->data + frame * in->plane_bytes + (size_t)(y * o->stride_y - w->in_row) * in->row_bytes;
+  const void *row = gconv_row_at(in, frame, y * o->stride_y - w->in_row);
   const size_t channels = (size_t)in->channels;
-  return sample_of(in, row, ((size_t)(x * o->stride_x) + 1) * channels - 1) * (double)w->plan->epilogue.alpha_scale;
+  return gconv_stored_at(in->type, row, ((size_t)(x * o->stride_x) + 1) * channels - 1) *
+         (double)w->plan->epilogue.alpha_scale;
 }
 
 /* Loads `count` samples of a channel as float64, from column x on. Samples that are left out become NaN. */
@@ -77,8 +71,7 @@ static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int
   const gconv_image *in = w->in, *source = &w->plan->source;
   const int64_t at_y = gconv_border_index(border_of(l), y, w->plan->base.like.height);
   const size_t step = in->planar ? 1 : (size_t)in->channels;
-  const size_t from = at_y == GCONV_OUTSIDE ? 0 : (size_t)(at_y - w->in_row);
-  const uint8_t *row = (const uint8_t *)in->data + plane * in->plane_bytes + from * in->row_bytes;
+  const void *row = gconv_row_at(in, plane, at_y == GCONV_OUTSIDE ? 0 : at_y - w->in_row);
   const double outside =
       l->options.border == GCONV_BORDER_NORMALIZE ? (double)NAN : l->options.border_value * (double)gconv_white(in->type);
   const double none = source->has_nodata ? source->nodata : (double)NAN;
@@ -92,7 +85,7 @@ static void load_row(const work *w, size_t plane, size_t channel, int64_t y, int
       continue;
     }
     const size_t i = (size_t)at_x * step + channel;
-    const double v = sample_of(in, row, i);
+    const double v = gconv_stored_at(in->type, row, i);
     const bool is_none = source->has_nodata && (v == none || (isnan(v) && isnan(none)));
     to[k] = is_none || (!keeps && !isfinite(v)) ? (double)NAN : isnan(v) ? INFINITY : v; /* sums of an infinity become NaN */
   }
@@ -129,7 +122,7 @@ static double find_statistic(gconv_statistic statistic, double n, double sum, do
 
 static void store(const work *w, size_t plane, size_t channel, int64_t y, int64_t x, double value) {
   const gconv_image *out = w->out;
-  uint8_t *row = (uint8_t *)out->data + plane * out->plane_bytes + (size_t)(y - w->first) * out->row_bytes;
+  void *row = gconv_row_at(out, plane, y - w->first);
   const size_t i = (size_t)x * (out->planar ? 1 : (size_t)out->channels) + channel;
   if (isnan(value) && out->has_nodata)
     gconv_nodata_store(out, row, i);
@@ -175,7 +168,7 @@ static void make_row(void *context, size_t turn, int seat) {
     for (int64_t x = 0; x < out->width; x += w->plan->tile)
       if (in->alpha && c + 1 == (size_t)in->channels) /* alpha is copied */
         for (int64_t i = x; i < x + w->plan->tile && i < out->width; i++) {
-          uint8_t *row = (uint8_t *)out->data + plane * out->plane_bytes + (size_t)(y - w->first) * out->row_bytes;
+          void *row = gconv_row_at(out, plane, y - w->first);
           gconv_store_sample(out->type, (float)find_alpha(w, plane, y, i), row, (size_t)i * (size_t)out->channels + c);
         }
       else
@@ -184,9 +177,8 @@ static void make_row(void *context, size_t turn, int seat) {
 
 static gconv_status run(const work *w, gconv_timings *timings) {
   const double begin = gconv_now_ms();
-  const size_t planes = (size_t)w->out->frames * (w->out->planar ? (size_t)w->out->channels : 1);
-  gconv_threads_run_or_stop(gconv_device_threads(w->plan->base.device), planes * (size_t)w->out->height, make_row,
-                            (void *)w);
+  gconv_threads_run_or_stop(gconv_device_threads(w->plan->base.device), gconv_planes_of(w->out) * (size_t)w->out->height,
+                            make_row, (void *)w);
   timings->kernel_ms += gconv_now_ms() - begin;
   return gconv_control_check();
 }

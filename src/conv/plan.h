@@ -38,17 +38,6 @@ gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_o
 /* Explains a plan in words (explain.c). */
 void gconv_filter_explain(const gconv_plan *plan, FILE *text);
 
-/* Return the number of planes of all frames, the number of samples of a row of a plane, and row y of a plane. */
-static inline size_t gconv_planes_of(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
-}
-static inline size_t gconv_samples_of(const gconv_image *image) {
-  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
-}
-static inline void *gconv_row_at(const gconv_image *image, size_t plane, size_t y) {
-  return (uint8_t *)image->data + plane * image->plane_bytes + y * image->row_bytes;
-}
-
 /* losses.c */
 struct gconv_holes;
 /* If the plan is watched (gconv_plan_watch()), examines the outputs from row `first` on. `in` has the rows from in_row on of

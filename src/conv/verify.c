@@ -364,13 +364,9 @@ static double largest_level(const gconv_image *image, bool *finite) {
   if (image->type != GCONV_F32)
     return (double)gconv_white(image->type);
   float largest = 0;
-  int64_t planes = (int64_t)image->frames * (image->planar ? image->channels : 1);
-  int64_t samples = (int64_t)image->width * (image->planar ? 1 : image->channels);
-  for (int64_t plane = 0; plane < planes; plane++)
-    for (int64_t y = 0; y < image->height; y++) {
-      const uint8_t *row = (const uint8_t *)image->data + (size_t)plane * image->plane_bytes + (size_t)y * image->row_bytes;
-      largest = fmaxf(largest, largest_of_row(row, samples, finite));
-    }
+  for (size_t plane = 0; plane < gconv_planes_of(image); plane++)
+    for (int64_t y = 0; y < image->height; y++)
+      largest = fmaxf(largest, largest_of_row(gconv_row_at(image, plane, y), (int64_t)gconv_samples_of(image), finite));
   return (double)largest;
 }
 

@@ -60,12 +60,8 @@ static bool make_weight_row(gconv_type type, bool alpha, const void *grey, float
   const double white = gconv_level_of_white(type);
   for (size_t i = 0; i < pixels; i++) {
     double samples[2] = {0, white};
-    for (size_t c = 0; c < 1 + (size_t)alpha; c++) {
-      const size_t at = i * (1 + (size_t)alpha) + c;
-      samples[c] = type == GCONV_U8    ? ((const uint8_t *)grey)[at]
-                   : type == GCONV_U16 ? ((const uint16_t *)grey)[at]
-                                       : (double)((const float *)grey)[at];
-    }
+    for (size_t c = 0; c < 1 + (size_t)alpha; c++)
+      samples[c] = gconv_stored_at(type, grey, i * (1 + (size_t)alpha) + c);
     const double weight = isnan(samples[0]) ? 0 : samples[0] * (samples[1] / white);
     if (!(weight >= 0 && weight <= 3.4e38))
       return false;
@@ -89,17 +85,15 @@ gconv_status gconv_weighted_make_weights(const gconv_image *picture, gconv_image
   GCONV_FREED void *grey = malloc(pixels * 2 * gconv_type_bytes(picture->type));
   GCONV_NEED_MEMORY(grey, "no memory for weights");
   for (int32_t y = 0; y < picture->height; y++) {
-    gconv_colour_grey_row(picture->type, picture->channels, picture->alpha,
-                          (const uint8_t *)picture->data + (size_t)y * picture->row_bytes, grey, pixels);
-    float *row = (float *)(void *)((uint8_t *)weights->data + (size_t)y * weights->row_bytes);
-    if (!make_weight_row(picture->type, picture->alpha, grey, row, pixels, &most))
+    gconv_colour_grey_row(picture->type, picture->channels, picture->alpha, gconv_row_at(picture, 0, y), grey, pixels);
+    if (!make_weight_row(picture->type, picture->alpha, grey, gconv_row_at(weights, 0, y), pixels, &most))
       return gconv_fail(GCONV_BAD_ARGUMENT, "row %d of the weights has a weight below 0, or an infinite one", (int)y);
   }
   if (most == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "all weights are 0: no sample would count");
   for (int32_t y = 0; y < picture->height; y++)
     for (size_t x = 0; x < pixels; x++)
-      ((float *)(void *)((uint8_t *)weights->data + (size_t)y * weights->row_bytes))[x] /= most;
+      ((float *)gconv_row_at(weights, 0, y))[x] /= most;
   return GCONV_OK;
 }
 

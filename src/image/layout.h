@@ -5,6 +5,34 @@
 #include "base/both.h"
 #include "gconv.h"
 
+#include <math.h>
+
+/* Return the number of planes of all frames, the number of samples of a row of a plane, and row y of a plane. */
+static inline size_t gconv_planes_of(const gconv_image *image) {
+  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+}
+static inline size_t gconv_samples_of(const gconv_image *image) {
+  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
+}
+static inline void *gconv_row_at(const gconv_image *image, size_t plane, int64_t y) {
+  return (uint8_t *)image->data + plane * image->plane_bytes + (size_t)y * image->row_bytes;
+}
+
+/* Return sample i of a row as it is stored, a level or a float; and store it, rounded if it is a level. */
+GCONV_BOTH double gconv_stored_at(gconv_type type, const void *row, size_t i) {
+  return type == GCONV_U8    ? ((const uint8_t *)row)[i]
+         : type == GCONV_U16 ? ((const uint16_t *)row)[i]
+                             : (double)((const float *)row)[i];
+}
+GCONV_BOTH void gconv_store_at(gconv_type type, void *row, size_t i, double value) {
+  if (type == GCONV_U8)
+    ((uint8_t *)row)[i] = (uint8_t)rint(value);
+  else if (type == GCONV_U16)
+    ((uint16_t *)row)[i] = (uint16_t)rint(value);
+  else
+    ((float *)row)[i] = (float)value;
+}
+
 GCONV_C_BEGIN
 
 /* Returns the header of an image, without pixels and metadata. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/look.h"
 #include "base/cpu.h"
+#include "base/element.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "image/layout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,17 +38,9 @@ GCONV_VECTOR_LOOP(count_row, (const float *row, size_t samples, uint64_t *nans, 
 
 /* ---- Colours of transparent pixels ---- */
 
+/* Returns a sample, where white is 1. */
 static double sample_of(gconv_type type, const void *row, size_t i) {
-  switch (type) {
-  case GCONV_U8:
-    return ((const uint8_t *)row)[i] / 255.0;
-  case GCONV_U16:
-    return ((const uint16_t *)row)[i] / 65535.0;
-  case GCONV_I16: /* no input */
-  case GCONV_F32:
-    break;
-  }
-  return (double)((const float *)row)[i];
+  return gconv_stored_at(type, row, i) / gconv_level_of_white(type);
 }
 
 /* Returns whether all pixels of a row are opaque. */
@@ -93,12 +87,11 @@ static void look_at_strip(void *context, size_t turn, int seat) {
   const gconv_image *image = l->image;
   gconv_look *look = l->look;
   uint64_t nans = 0, infinities = 0;
-  size_t plane = turn / (size_t)l->strips, samples = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
+  size_t plane = turn / (size_t)l->strips, samples = gconv_samples_of(image);
   int32_t begin = l->first + (int32_t)(turn % (size_t)l->strips) * STRIP;
   int32_t end = image->height - begin < STRIP ? image->height : begin + STRIP;
-  const uint8_t *first = (const uint8_t *)image->data + plane * image->plane_bytes;
   for (int32_t y = begin; y < end; y++) {
-    const uint8_t *row = first + (size_t)y * image->row_bytes;
+    const uint8_t *row = gconv_row_at(image, plane, y);
     if (look->numbers)
       count_row((const float *)(const void *)row, samples, &nans, &infinities);
     if (look->colours && !__atomic_load_n(&look->bleeds, __ATOMIC_RELAXED) &&
@@ -113,7 +106,7 @@ static void look_at_strip(void *context, size_t turn, int seat) {
 
 void gconv_look_at(gconv_look *look, const gconv_image *image, int32_t first, gconv_threads *threads) {
   gconv_look wanted = *look;
-  size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+  size_t planes = gconv_planes_of(image);
   if (first >= image->height)
     return;
   look->numbers &= image->type == GCONV_F32;
@@ -121,8 +114,7 @@ void gconv_look_at(gconv_look *look, const gconv_image *image, int32_t first, gc
   looking l = {.look = look, .image = image, .first = first, .strips = (image->height - first + STRIP - 1) / STRIP};
   if (look->numbers || look->colours)
     gconv_threads_run(threads, planes * (size_t)l.strips, look_at_strip, &l);
-  look->samples += (uint64_t)planes * (uint64_t)(image->height - first) * (uint64_t)image->width *
-                   (image->planar ? 1 : (uint64_t)image->channels);
+  look->samples += (uint64_t)planes * (uint64_t)(image->height - first) * gconv_samples_of(image);
   look->numbers = wanted.numbers;
   look->colours = wanted.colours;
 }

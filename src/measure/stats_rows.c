@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "measure/stats_rows.h"
 #include "base/cpu.h"
+#include "image/layout.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,22 +49,16 @@ RESPONSES(respond_u8, uint8_t, int32_t, ALWAYS)
 RESPONSES(respond_u16, uint16_t, double, ALWAYS)
 RESPONSES(respond_f32, float, double, IS_FINITE)
 
-static double sample_at(gconv_type type, const void *row, size_t i) {
-  return type == GCONV_U8    ? (double)((const uint8_t *)row)[i]
-         : type == GCONV_U16 ? (double)((const uint16_t *)row)[i]
-                             : (double)((const float *)row)[i];
-}
-
 /* Adds the Laplacian of a pixel at the left or right end, where the neighbour that exists replaces the other. */
 static void respond_at_end(gconv_type type, const void *const rows[3], size_t x, size_t pixels, size_t step,
                            gconv_stats_sums *sums) {
   const size_t left = x > 0 ? x - 1 : pixels > 1 ? 1 : 0, right = x + 1 < pixels ? x + 1 : left;
   for (size_t c = 0; c < step; c++) {
-    const double centre = sample_at(type, rows[1], x * step + c);
-    const double beside = sample_at(type, rows[1], (x > 0 ? left : right) * step + c) +
-                          sample_at(type, rows[1], (x + 1 < pixels ? right : left) * step + c);
+    const double centre = gconv_stored_at(type, rows[1], x * step + c);
+    const double beside = gconv_stored_at(type, rows[1], (x > 0 ? left : right) * step + c) +
+                          gconv_stored_at(type, rows[1], (x + 1 < pixels ? right : left) * step + c);
     const double laplacian =
-        sample_at(type, rows[0], x * step + c) + sample_at(type, rows[2], x * step + c) + beside - 4 * centre;
+        gconv_stored_at(type, rows[0], x * step + c) + gconv_stored_at(type, rows[2], x * step + c) + beside - 4 * centre;
     if (!isfinite(laplacian))
       continue;
     sums[c].laplacian += laplacian;

@@ -93,14 +93,6 @@ typedef struct work {
   int32_t in_row, first;
 } work;
 
-static size_t samples_of(const gconv_image *image) {
-  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
-}
-
-static uint8_t *row_of(const gconv_image *image, size_t plane, int32_t row) {
-  return (uint8_t *)image->data + plane * image->plane_bytes + (size_t)row * image->row_bytes;
-}
-
 /* Copies the one sample of each pixel to all channels. */
 static void spread(const float *one, float *all, size_t pixels, size_t channels) {
   for (size_t i = 0; i < pixels; i++)
@@ -113,11 +105,12 @@ static const float *second_row(const work *w, size_t plane, int32_t row, float *
   const arithmetic *a = operation_of(w->plan);
   const gconv_image *out = w->out;
   if (!a->other.data) {
-    gconv_colour_to_float_row(w->in->type, row_of(w->in, plane, w->first + row - w->in_row), room, samples_of(out));
+    gconv_colour_to_float_row(w->in->type, gconv_row_at(w->in, plane, w->first + row - w->in_row), room,
+                              gconv_samples_of(out));
     return room;
   }
   const bool one = a->other.channels == 1;
-  const float *found = (const float *)(const void *)row_of(&a->other, 0, w->first + row);
+  const float *found = gconv_row_at(&a->other, 0, w->first + row);
   if (!one || out->planar || out->channels == 1)
     return found;
   spread(found, room, (size_t)out->width, (size_t)out->channels);
@@ -131,7 +124,8 @@ static void find_differences(const work *w, int32_t row, const float *x, float *
   float grey[2 * 256];
   for (size_t first = 0; first < pixels; first += 256) {
     const size_t count = pixels - first < 256 ? pixels - first : 256;
-    const uint8_t *from = row_of(in, 0, w->first + row - w->in_row) + first * channels * gconv_type_bytes(in->type);
+    const uint8_t *from =
+        (const uint8_t *)gconv_row_at(in, 0, w->first + row - w->in_row) + first * channels * gconv_type_bytes(in->type);
     gconv_colour_grey_to_float_row(in->type, in->channels, in->alpha, from, grey, count);
     for (size_t i = 0; i < count; i++)
       for (size_t c = 0; c < channels; c++)
@@ -142,9 +136,9 @@ static void find_differences(const work *w, int32_t row, const float *x, float *
 static void compute_row(const work *w, size_t plane, int32_t row, float *room, uint8_t *marks) {
   const arithmetic *a = operation_of(w->plan);
   const gconv_image *out = w->out, *in = w->in;
-  const size_t samples = samples_of(out), channels = (size_t)out->channels;
-  float *to = (float *)(void *)row_of(out, plane, row);
-  const float *x = (const float *)(const void *)row_of(w->x, plane, row), *y = second_row(w, plane, row, room);
+  const size_t samples = gconv_samples_of(out), channels = (size_t)out->channels;
+  float *to = gconv_row_at(out, plane, row);
+  const float *x = gconv_row_at(w->x, plane, row), *y = second_row(w, plane, row, room);
   float *result = room + samples;
   if (a->kind == GCONV_BRIGHTNESS) {
     find_differences(w, row, x, to);
@@ -160,7 +154,7 @@ static void compute_row(const work *w, size_t plane, int32_t row, float *room, u
     for (size_t i = 0; a->other.data && i < samples; i++)
       if (isnan(y[i])) /* no data of the second image */
         gconv_nodata_store(out, result, i);
-    const void *input = row_of(in, plane, w->first + row - w->in_row);
+    const void *input = gconv_row_at(in, plane, w->first + row - w->in_row);
     if (!a->other.data && gconv_nodata_mark(in, input, samples, marks))
       for (size_t i = 0; i < samples; i++)
         if (marks[i])
@@ -171,13 +165,9 @@ static void compute_row(const work *w, size_t plane, int32_t row, float *room, u
 
 enum { ROWS_A_TURN = 16 };
 
-static size_t planes_of(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
-}
-
 static void compute_turn(void *context, size_t turn, int seat) {
   const work *w = context;
-  const size_t turns = (size_t)(w->out->height - 1) / ROWS_A_TURN + 1, samples = samples_of(w->out);
+  const size_t turns = (size_t)(w->out->height - 1) / ROWS_A_TURN + 1, samples = gconv_samples_of(w->out);
   const int32_t first = (int32_t)(turn % turns) * ROWS_A_TURN;
   for (int32_t row = first; row < first + ROWS_A_TURN && row < w->out->height; row++)
     compute_row(w, turn / turns, row, w->plan->rows + (size_t)seat * 2 * samples, w->plan->marks + (size_t)seat * samples);
@@ -186,7 +176,7 @@ static void compute_turn(void *context, size_t turn, int seat) {
 static void compute_rows(const work *w, gconv_timings *timings) {
   const double begin = gconv_now_ms();
   const size_t turns = (size_t)(w->out->height - 1) / ROWS_A_TURN + 1;
-  gconv_threads_run(gconv_device_threads(w->plan->base.device), planes_of(w->out) * turns, compute_turn, (void *)w);
+  gconv_threads_run(gconv_device_threads(w->plan->base.device), gconv_planes_of(w->out) * turns, compute_turn, (void *)w);
   timings->finish_ms += gconv_now_ms() - begin;
 }
 
@@ -250,9 +240,9 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
   GCONV_TRY(plan->base.inner->type->execute(plan->base.inner, &(gconv_plan_input){.image = in}, &x, &times));
   GCONV_TRY(gconv_plan_hold(plan->base.inner, in, &x, tolerance, budget, result));
   compute_rows(&(work){plan, in, &x, &again, 0, 0}, &times);
-  for (size_t p = 0; p < planes_of(outputs); p++)
+  for (size_t p = 0; p < gconv_planes_of(outputs); p++)
     for (int32_t y = 0; y < outputs->height; y++)
-      if (memcmp(row_of(&again, p, y), row_of(outputs, p, y), samples_of(outputs) * sizeof(float)) != 0)
+      if (memcmp(gconv_row_at(&again, p, y), gconv_row_at(outputs, p, y), gconv_samples_of(outputs) * sizeof(float)) != 0)
         return gconv_fail(GCONV_MISMATCH, "row %d of %s differs from a second computation", (int)y,
                           gconv_arithmetic_name(operation_of(plan)->kind));
   return GCONV_OK;
@@ -322,8 +312,8 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   if (order->extent != GCONV_PLAN_WHOLE)
     return GCONV_OK;
   const size_t seats = (size_t)gconv_threads_count(gconv_device_threads(order->device));
-  const size_t room[] = {seats, 2 * sizeof(float), samples_of(&base->outputs[0])};
-  const size_t marks[] = {seats, samples_of(&base->outputs[0])};
+  const size_t room[] = {seats, 2 * sizeof(float), gconv_samples_of(&base->outputs[0])};
+  const size_t marks[] = {seats, gconv_samples_of(&base->outputs[0])};
   GCONV_TRY(gconv_allocate(gconv_checked_product(3, room), "rows of an image", (void **)&plan->rows));
   return gconv_allocate(gconv_checked_product(2, marks), "rows of an image", (void **)&plan->marks);
 }
@@ -383,7 +373,7 @@ static gconv_status make_flat(gconv_image *image) {
     double sum = 0, count = 0;
     for (int32_t y = 0; y < image->height; y++)
       for (size_t i = c; i < samples; i += channels) {
-        const float sample = ((const float *)(const void *)row_of(image, 0, y))[i];
+        const float sample = ((const float *)gconv_row_at(image, 0, y))[i];
         sum += isnan(sample) ? 0 : (double)sample;
         count += !isnan(sample);
       }
@@ -393,7 +383,7 @@ static gconv_status make_flat(gconv_image *image) {
                         c + 1, mean);
     for (int32_t y = 0; y < image->height; y++)
       for (size_t i = c; i < samples; i += channels)
-        ((float *)(void *)row_of(image, 0, y))[i] /= (float)mean;
+        ((float *)gconv_row_at(image, 0, y))[i] /= (float)mean;
   }
   return GCONV_OK;
 }
@@ -409,14 +399,15 @@ static gconv_status take_other(gconv_arithmetic kind, const gconv_image *from, g
   gconv_image made = {
       .type = GCONV_F32, .frames = 1, .height = from->height, .width = from->width, .channels = from->channels};
   GCONV_TRY(gconv_image_allocate(&made));
-  GCONV_FREED uint8_t *marks = calloc(samples_of(&made), 1);
+  GCONV_FREED uint8_t *marks = calloc(gconv_samples_of(&made), 1);
   bool any = false;
   GCONV_NEED_MEMORY(marks, "no memory for a row");
   for (int32_t y = 0; y < made.height; y++) {
-    float *row = (float *)(void *)row_of(&made, 0, y);
-    gconv_colour_to_float_row(from->type, row_of(from, 0, y), row, samples_of(&made));
-    const bool missing = from->has_nodata && gconv_nodata_mark(from, row_of(from, 0, y), samples_of(&made), marks);
-    for (size_t i = 0; missing && i < samples_of(&made); i++)
+    float *row = gconv_row_at(&made, 0, y);
+    gconv_colour_to_float_row(from->type, gconv_row_at(from, 0, y), row, gconv_samples_of(&made));
+    const bool missing =
+        from->has_nodata && gconv_nodata_mark(from, gconv_row_at(from, 0, y), gconv_samples_of(&made), marks);
+    for (size_t i = 0; missing && i < gconv_samples_of(&made); i++)
       row[i] = marks[i] ? NAN : row[i];
     any |= missing;
   }

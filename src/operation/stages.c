@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "image/colour.h"
+#include "image/layout.h"
 
 #include <float.h>
 #include <math.h>
@@ -80,26 +81,19 @@ gconv_options gconv_core_options(const gconv_image *like, const gconv_options *o
 
 /* ---- Rows of an image, spread over threads ---- */
 
-static int64_t planes_of(const gconv_image *image) {
-  return (int64_t)image->frames * (image->planar ? image->channels : 1);
-}
-
 static size_t strips_of(const gconv_image *image) {
   return ((size_t)image->height + STRIP - 1) / STRIP;
 }
 
-static void *row_of(const gconv_image *image, int64_t plane, int64_t y) {
-  return (uint8_t *)image->data + (size_t)plane * image->plane_bytes + (size_t)y * image->row_bytes;
-}
-
 /* The plane and the rows of a turn. */
 typedef struct row_strip {
-  int64_t plane, first, end;
+  size_t plane;
+  int64_t first, end;
 } row_strip;
 
 static row_strip strip_of(const gconv_image *image, size_t turn) {
   size_t strips = strips_of(image);
-  row_strip strip = {.plane = (int64_t)(turn / strips), .first = (int64_t)(turn % strips) * STRIP};
+  row_strip strip = {.plane = turn / strips, .first = (int64_t)(turn % strips) * STRIP};
   strip.end = strip.first + STRIP < image->height ? strip.first + STRIP : image->height;
   return strip;
 }
@@ -160,8 +154,8 @@ static void mix_strip(const before_job *before, row_strip strip) {
                                   .channels = in->channels,
                                   .pixels = (size_t)in->width,
                                   .rows = (size_t)(strip.end - strip.first),
-                                  .in = row_of(in, strip.plane, strip.first),
-                                  .out = row_of(out, strip.plane, strip.first),
+                                  .in = gconv_row_at(in, strip.plane, strip.first),
+                                  .out = gconv_row_at(out, strip.plane, strip.first),
                                   .in_bytes = in->row_bytes,
                                   .out_bytes = out->row_bytes};
   gconv_colour_mix_rows(&rows, before->options->mixing, before->options->range == GCONV_RANGE_WRAP);
@@ -180,8 +174,8 @@ static void before_strip(void *context, size_t turn, int thread) {
   bare.alpha = in->alpha && !dropped;
   row_strip strip = strip_of(in, turn);
   for (int64_t y = strip.first; y < strip.end; y++) {
-    const void *from = row_of(in, strip.plane, y);
-    void *to = row_of(before->out, strip.plane, y);
+    const void *from = gconv_row_at(in, strip.plane, y);
+    void *to = gconv_row_at(before->out, strip.plane, y);
     float *row = before->rows + (size_t)thread * 2 * before->row_floats, *without = row + before->row_floats;
     if (dropped)
       gconv_colour_drop_alpha_row(in->type, in->channels, from, more ? without : to, (size_t)in->width);
@@ -193,14 +187,14 @@ static void before_strip(void *context, size_t turn, int thread) {
 gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *options, const gconv_image *header,
                               const gconv_image *in, gconv_image *out) {
   before_job before = {.options = options, .in = in, .out = out};
-  before.row_floats = (size_t)in->width * (size_t)(in->planar ? 1 : in->channels);
+  before.row_floats = gconv_samples_of(in);
   GCONV_FREED float *rows = NULL;
   *out = *header;
   out->height = in->height;
   GCONV_ALLOCATE(rows, 2 * before.row_floats * sizeof *rows * (size_t)gconv_threads_count(threads), "rows of pixels");
   GCONV_TRY(gconv_image_allocate(out));
   before.rows = rows;
-  gconv_threads_run_or_stop(threads, (size_t)planes_of(in) * strips_of(in), before_strip, &before);
+  gconv_threads_run_or_stop(threads, gconv_planes_of(in) * strips_of(in), before_strip, &before);
   return gconv_control_check();
 }
 
@@ -213,7 +207,7 @@ typedef struct after_job {
   float (*limits)[2];      /* smallest and largest finite colour of each turn */
   atomic_llong not_finite; /* how many colours are NaN or infinite, if limits are needed */
   float low, high;         /* the range of the current frame */
-  int64_t first_plane;     /* first plane of the current frame */
+  size_t first_plane;      /* first plane of the current frame */
 } after_job;
 
 GCONV_VECTOR_LOOP(scale_all, (float *row, size_t samples, float scale, float offset, bool absolute),
@@ -278,7 +272,7 @@ static void colour_strip(void *context, size_t turn, int thread) {
   after->limits[turn][1] = -INFINITY;
   long long not_finite = 0;
   for (int64_t y = strip.first; y < strip.end; y++) {
-    float *row = row_of(raw, strip.plane, y);
+    float *row = gconv_row_at(raw, strip.plane, y);
     if (raw->alpha && after->options->alpha == GCONV_ALPHA_PREMULTIPLY)
       gconv_colour_unpremultiply_row(after->channels, row, pixels);
     scale_row(after, row, pixels);
@@ -312,10 +306,11 @@ static void store_strip(void *context, size_t turn, int thread) {
   strip.plane += after->first_plane;
   bool ranged = after->options->range == GCONV_RANGE_MINMAX || after->options->range == GCONV_RANGE_SIGNED;
   for (int64_t y = strip.first; y < strip.end; y++) {
-    float *row = row_of(raw, strip.plane, y);
+    float *row = gconv_row_at(raw, strip.plane, y);
     if (ranged)
       range_row(after, row, (size_t)raw->width);
-    gconv_colour_from_float_row(out->type, row, row_of(out, strip.plane, y), (size_t)raw->width * (size_t)after->channels);
+    gconv_colour_from_float_row(out->type, row, gconv_row_at(out, strip.plane, y),
+                                (size_t)raw->width * (size_t)after->channels);
   }
 }
 
@@ -323,7 +318,7 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
   after_job after = {.options = options, .raw = raw, .out = out, .channels = raw->planar ? 1 : raw->channels};
   bool keeps_alpha = raw->alpha && !raw->planar && options->alpha != GCONV_ALPHA_FILTER;
   after.colours = after.channels - (keeps_alpha ? 1 : 0);
-  size_t turns = (size_t)planes_of(raw) * strips_of(raw), per_frame = turns / (size_t)raw->frames;
+  size_t turns = gconv_planes_of(raw) * strips_of(raw), per_frame = turns / (size_t)raw->frames;
   GCONV_FREED void *limits = NULL;
   GCONV_ALLOCATE(limits, gconv_checked_product(2, (size_t[]){turns, sizeof *after.limits}), "a reduction");
   after.limits = limits;
@@ -341,7 +336,7 @@ gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *option
       after.low = fminf(after.low, after.limits[turn][0]);
       after.high = fmaxf(after.high, after.limits[turn][1]);
     }
-    after.first_plane = (int64_t)frame * (planes_of(raw) / raw->frames);
+    after.first_plane = frame * (gconv_planes_of(raw) / (size_t)raw->frames);
     gconv_threads_run_or_stop(threads, per_frame, store_strip, &after);
   }
   return gconv_control_check();

@@ -9,14 +9,8 @@
 double gconv_sample_at(const gconv_image *image, int32_t frame, int32_t channel, int64_t y, int64_t x) {
   size_t plane = image->planar ? (size_t)frame * (size_t)image->channels + (size_t)channel : (size_t)frame;
   size_t index = image->planar ? (size_t)x : (size_t)x * (size_t)image->channels + (size_t)channel;
-  const uint8_t *row = (const uint8_t *)image->data + plane * image->plane_bytes + (size_t)y * image->row_bytes;
-  if (image->type == GCONV_U8)
-    return row[index];
-  if (image->type == GCONV_U16)
-    return ((const uint16_t *)(const void *)row)[index];
-  if (image->type == GCONV_I16)
-    return ((const int16_t *)(const void *)row)[index];
-  return (double)((const float *)(const void *)row)[index];
+  const void *row = gconv_row_at(image, plane, y);
+  return image->type == GCONV_I16 ? ((const int16_t *)row)[index] : gconv_stored_at(image->type, row, index);
 }
 
 double gconv_scope_weight(const gconv_scope *scope, int64_t y, int64_t x) {

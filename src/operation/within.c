@@ -35,35 +35,16 @@ typedef struct within_plan {
 
 /* ---- Weights --------------------------------------------------------------------------------------------------------- */
 
-GCONV_INLINE double sample_at(gconv_type type, const void *row, size_t i) {
-  return type == GCONV_U8    ? ((const uint8_t *)row)[i]
-         : type == GCONV_U16 ? ((const uint16_t *)row)[i]
-                             : (double)((const float *)row)[i];
-}
-
-GCONV_INLINE void store(gconv_type type, void *row, size_t i, double value) {
-  if (type == GCONV_U8)
-    ((uint8_t *)row)[i] = (uint8_t)rint(value);
-  else if (type == GCONV_U16)
-    ((uint16_t *)row)[i] = (uint16_t)rint(value);
-  else
-    ((float *)row)[i] = (float)value;
-}
-
-static void *row_of(const gconv_image *image, int32_t row) {
-  return (uint8_t *)image->data + (size_t)row * image->row_bytes;
-}
-
 /* Stores the weights of a row. `grey` has a grey sample for each pixel, followed by alpha if there is one. A weight is the
  * grey sample times alpha. Returns false if a sample is not from 0 to 1. */
 static bool store_weights(gconv_type type, bool alpha, const void *grey, void *weights, size_t pixels) {
   double white = gconv_level_of_white(type);
   for (size_t i = 0; i < pixels; i++) {
-    double weight = sample_at(type, grey, alpha ? 2 * i : i);
-    double opacity = alpha ? sample_at(type, grey, 2 * i + 1) : white;
+    double weight = gconv_stored_at(type, grey, alpha ? 2 * i : i);
+    double opacity = alpha ? gconv_stored_at(type, grey, 2 * i + 1) : white;
     if (!(weight >= 0 && weight <= white && opacity >= 0 && opacity <= white))
       return false;
-    store(type, weights, i, weight * opacity / white);
+    gconv_store_at(type, weights, i, weight * opacity / white);
   }
   return true;
 }
@@ -90,8 +71,8 @@ static gconv_status make_weights(const gconv_image *mask, gconv_image *weights) 
   GCONV_FREED void *grey = malloc(pixels * 2 * gconv_type_bytes(mask->type));
   GCONV_NEED_MEMORY(grey, "no memory for a mask");
   for (int32_t y = 0; y < mask->height; y++) {
-    gconv_colour_grey_row(mask->type, mask->channels, mask->alpha, row_of(mask, y), grey, pixels);
-    if (!store_weights(mask->type, mask->alpha, grey, row_of(&made, y), pixels))
+    gconv_colour_grey_row(mask->type, mask->channels, mask->alpha, gconv_row_at(mask, 0, y), grey, pixels);
+    if (!store_weights(mask->type, mask->alpha, grey, gconv_row_at(&made, 0, y), pixels))
       return gconv_fail(GCONV_BAD_ARGUMENT, "row %d of the mask has a sample that is not from 0 to 1", (int)y);
   }
   *weights = made;
@@ -136,16 +117,16 @@ typedef struct pixels {
 GCONV_INLINE void blend_samples(gconv_type type, gconv_type mask, const pixels *p) {
   const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++) {
-    double weight = sample_at(mask, p->weights, i), rest = white - weight;
+    double weight = gconv_stored_at(mask, p->weights, i), rest = white - weight;
     for (size_t end = k + p->channels; k < end; k++) {
-      double applied = sample_at(type, p->out, k), input = sample_at(type, p->in, k);
+      double applied = gconv_stored_at(type, p->out, k), input = gconv_stored_at(type, p->in, k);
       double sum = (weight * applied + rest * input) / white;
       if (type != GCONV_F32)
-        store(type, p->out, k, sum);
+        gconv_store_at(type, p->out, k, sum);
       else if (weight == 0)
         ((float *)p->out)[k] = ((const float *)p->in)[k];
       else if (weight != white)
-        store(type, p->out, k, sum);
+        gconv_store_at(type, p->out, k, sum);
     }
   }
 }
@@ -181,15 +162,15 @@ static void blend_around_nodata(const gconv_image *image, gconv_type mask, const
   const double white = gconv_level_of_white(mask);
   for (size_t i = 0, k = 0; i < p->count; i++)
     for (size_t end = k + p->channels; k < end; k++) {
-      double weight = sample_at(mask, p->weights, i) / white, applied = sample_at(image->type, p->out, k);
-      double input = sample_at(image->type, p->in, k), none = image->nodata;
+      double weight = gconv_stored_at(mask, p->weights, i) / white, applied = gconv_stored_at(image->type, p->out, k);
+      double input = gconv_stored_at(image->type, p->in, k), none = image->nodata;
       bool is_none = applied == none || input == none || (isnan(none) && (isnan(applied) || isnan(input)));
       if (weight == 0)
-        store(image->type, p->out, k, input);
+        gconv_store_at(image->type, p->out, k, input);
       else if (is_none)
         gconv_nodata_store(image, p->out, k);
       else if (weight < 1)
-        store(image->type, p->out, k, weight * applied + (1 - weight) * input);
+        gconv_store_at(image->type, p->out, k, weight * applied + (1 - weight) * input);
     }
 }
 
@@ -197,8 +178,8 @@ static void blend_row(const blend *b, size_t plane, int32_t row) {
   const gconv_scope *inside = &b->plan->scope;
   const gconv_image *in = b->in, *out = b->out, *mask = inside->mask;
   size_t channels = out->planar ? 1 : (size_t)out->channels, pixel = channels * gconv_type_bytes(out->type);
-  const uint8_t *from = (const uint8_t *)row_of(in, b->out_row + row - b->in_row) + plane * in->plane_bytes;
-  uint8_t *to = (uint8_t *)row_of(out, row) + plane * out->plane_bytes;
+  const uint8_t *from = gconv_row_at(in, plane, b->out_row + row - b->in_row);
+  uint8_t *to = gconv_row_at(out, plane, row);
   int32_t y = b->out_row + row;
   size_t left = (size_t)inside->left * pixel, right = (size_t)inside->right * pixel, end = (size_t)out->width * pixel;
   if (y < inside->top || y >= inside->bottom) {
@@ -209,7 +190,7 @@ static void blend_row(const blend *b, size_t plane, int32_t row) {
   memcpy(to + right, from + right, end - right);
   if (!mask)
     return;
-  pixels part = {.weights = (const uint8_t *)row_of(mask, y) + (size_t)inside->left * gconv_type_bytes(mask->type),
+  pixels part = {.weights = (const uint8_t *)gconv_row_at(mask, 0, y) + (size_t)inside->left * gconv_type_bytes(mask->type),
                  .in = from + left,
                  .out = to + left,
                  .channels = channels,
@@ -218,10 +199,6 @@ static void blend_row(const blend *b, size_t plane, int32_t row) {
     blend_around_nodata(&b->plan->base.like, mask->type, &part);
   else
     blend_pixels(out->type, mask->type, &part);
-}
-
-static size_t planes_of(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
 }
 
 static int32_t turns_of(const gconv_image *image) {
@@ -238,8 +215,8 @@ static void blend_turn(void *context, size_t turn, int seat) {
 
 static void blend_rows(const blend *b, gconv_timings *timings) {
   double begin = gconv_now_ms();
-  gconv_threads_run(gconv_device_threads(b->plan->base.device), planes_of(b->out) * (size_t)turns_of(b->out), blend_turn,
-                    (void *)b);
+  gconv_threads_run(gconv_device_threads(b->plan->base.device), gconv_planes_of(b->out) * (size_t)turns_of(b->out),
+                    blend_turn, (void *)b);
   timings->finish_ms += gconv_now_ms() - begin;
 }
 
@@ -253,7 +230,7 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
   begin -= begin % gconv_plan_row_step(base); /* strips begin at multiples of the step; `first` is one */
   if (begin < end) {
     gconv_image part = *outputs;
-    part.data = row_of(outputs, begin);
+    part.data = gconv_row_at(outputs, 0, begin);
     part.height = end - begin;
     GCONV_TRY(
         gconv_plan_execute_rows(base->inner, &(gconv_input_rows){window, window_row}, first + begin, &part, 1, timings));

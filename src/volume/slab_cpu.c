@@ -18,9 +18,7 @@ static void release(gconv_device *device, gconv_image *image) {
 static gconv_status move(gconv_device *device, const gconv_image *from, const gconv_image *to) {
   for (int32_t z = 0; z < to->frames; z++)
     for (int32_t y = 0; y < to->height; y++)
-      memmove((uint8_t *)to->data + (size_t)z * to->plane_bytes + (size_t)y * to->row_bytes,
-              (const uint8_t *)from->data + (size_t)z * from->plane_bytes + (size_t)y * from->row_bytes,
-              gconv_image_row_bytes(to));
+      memmove(gconv_row_at(to, (size_t)z, y), gconv_row_at(from, (size_t)z, y), gconv_image_row_bytes(to));
   return GCONV_OK;
 }
 
@@ -63,7 +61,7 @@ static void finish_row(void *context, size_t turn, int seat) {
   const gconv_slab_finish *f = s->finish;
   const size_t height = (size_t)s->to->height, first = turn * s->samples;
   const float *sums = row_of(&f->sums, turn, s->samples);
-  void *row = (uint8_t *)s->to->data + turn / height * s->to->plane_bytes + turn % height * s->to->row_bytes;
+  void *row = gconv_row_at(s->to, turn / height, (int64_t)(turn % height));
   for (size_t i = 0; i < s->samples; i++)
     if (f->to_squares)
       f->to_squares[first + i] = gconv_slab_square(sums[i], f->squares, first + i);
