@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "cli/learn.h"
+#include "gconv_embed.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -92,37 +93,6 @@ void gconv_page_confusion(FILE *out, const gconv_confusion *c) {
 
 /* ---- Pictures --------------------------------------------------------------------------------------------------------- */
 
-static void put_number(uint8_t at[4], size_t number) {
-  for (int i = 0; i < 4; i++)
-    at[i] = (uint8_t)(number >> 8 * i);
-}
-
-/* Makes a BMP: a head, and rows from the bottom up, of blue, green and red, padded to 4 bytes. NULL: no memory. */
-static uint8_t *make_bmp(const gconv_image *image, size_t *size) {
-  enum { HEAD_BYTES = 54, PLANES_AT = 26, BITS_AT = 28, BITS = 24 };
-  const size_t width = (size_t)image->width, height = (size_t)image->height, row = (3 * width + 3) / 4 * 4;
-  *size = HEAD_BYTES + row * height;
-  uint8_t *bmp = calloc(*size, 1);
-  if (!bmp)
-    return NULL;
-  memcpy(bmp, "BM", 2);
-  put_number(bmp + 2, *size);
-  put_number(bmp + 10, HEAD_BYTES);
-  put_number(bmp + 14, HEAD_BYTES - 14); /* bytes of the second part of the head */
-  put_number(bmp + 18, width);
-  put_number(bmp + 22, height);
-  bmp[PLANES_AT] = 1;
-  bmp[BITS_AT] = BITS;
-  for (size_t y = 0; y < height; y++) {
-    const uint8_t *pixel = (const uint8_t *)image->data + y * image->row_bytes;
-    uint8_t *out = bmp + HEAD_BYTES + (height - 1 - y) * row;
-    for (size_t x = 0; x < width; x++, pixel += image->channels, out += 3)
-      for (int c = 0; c < 3; c++)
-        out[2 - c] = pixel[image->channels == 3 ? c : 0];
-  }
-  return bmp;
-}
-
 static void put_base64(FILE *out, const uint8_t *bytes, size_t size) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < size; i += 3) {
@@ -134,15 +104,15 @@ static void put_base64(FILE *out, const uint8_t *bytes, size_t size) {
 }
 
 void gconv_page_image(FILE *out, const gconv_image *image, const char *title, int zoom) {
-  size_t size = 0;
-  uint8_t *bmp = make_bmp(image, &size);
-  if (!bmp)
-    return;
-  fprintf(out, "<img alt='%s' title='%s' width='%d' height='%d' src='data:image/bmp;base64,", title, title,
-          (int)image->width * zoom, (int)image->height * zoom);
-  put_base64(out, bmp, size);
-  fputs("'>\n", out);
-  free(bmp);
+  const gconv_write_options options = {.format = gconv_format_by_name("png"), .threads = 1};
+  gconv_bytes_out png = {.data = NULL};
+  if (gconv_image_encode(&png, &options, image) == GCONV_OK) {
+    fprintf(out, "<img alt='%s' title='%s' width='%d' height='%d' src='data:image/png;base64,", title, title,
+            (int)image->width * zoom, (int)image->height * zoom);
+    put_base64(out, png.data, png.size);
+    fputs("'>\n", out);
+  }
+  free(png.data);
 }
 
 void gconv_svg_begin(FILE *out, int width, int height, bool inside) {

@@ -37,11 +37,9 @@ gconv_status gconv_train_profile_begin(const gconv_training_run *run) {
 static void put_picture(FILE *out, const void *context) {
   const gconv_training_run *run = context;
   const double all = all_ms(run), most = run->kernels[0].ms, wide = WIDTH - LEFT - RIGHT;
-  fprintf(out,
-          "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%zu' font-family='sans-serif' font-size='13'>\n"
-          "<rect width='100%%' height='100%%' fill='white'/>\n"
-          "<text x='10' y='24' font-weight='bold'>kernels of %zu epochs: %.1f ms of %.1f</text>\n",
-          WIDTH, TOP + LINE * (run->kernel_count + 1), run->epoch_count, all, 1000 * run->seconds);
+  gconv_svg_begin(out, WIDTH, TOP + LINE * ((int)run->kernel_count + 1), false);
+  fprintf(out, "<text x='10' y='24' font-weight='bold'>kernels of %zu epochs: %.1f ms of %.1f</text>\n", run->epoch_count,
+          all, 1000 * run->seconds);
   for (size_t i = 0; i < run->kernel_count; i++) {
     const gconv_kernel_times *kernel = &run->kernels[i];
     const int top = TOP + LINE * (int)i;
@@ -59,11 +57,10 @@ gconv_status gconv_train_profile_end(gconv_training_run *run) {
   gconv_status status = gconv_kernels_end(&run->kernels, &run->kernel_count);
   if (status != GCONV_OK)
     return gconv_fail_in(status, "--profile");
-  char *path = plot ? gconv_format_text("%.*s-profile.svg", (int)(strlen(plot) - strlen(".svg")), plot) : NULL;
-  if (plot)
-    status = path ? gconv_page_write(path, put_picture, run) : gconv_no_memory();
-  free(path);
-  return status;
+  if (!plot)
+    return GCONV_OK;
+  GCONV_FREED char *path = gconv_format_text("%.*s-profile.svg", (int)(strlen(plot) - strlen(".svg")), plot);
+  return path ? gconv_page_write(path, put_picture, run) : gconv_no_memory();
 }
 
 void gconv_train_profile_tell(const gconv_telling *t, const gconv_training_run *run) {

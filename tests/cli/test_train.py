@@ -324,7 +324,7 @@ class Interruptions(TrainTest):
             Image.fromarray(rng.integers(0, 256, (20, 300)).astype("u1")).save(self.folder / f"{side}.png")
         self.train("-i", "a.png", "-t", "b.png", "--epochs", "1", "--report", "r.html", net="conv 1 3x3")
         page = (self.folder / "r.html").read_text()
-        pictures = re.findall(r"title='(before|after|wanted)' width='(\d+)' height='(\d+)' src='data:image/bmp;base64,([^']+)'", page)
+        pictures = re.findall(r"title='(before|after|wanted)' width='(\d+)' height='(\d+)' src='data:image/png;base64,([^']+)'", page)
         self.assertEqual([picture[:3] for picture in pictures], [(name, "256", "20") for name in ("before", "after", "wanted")])
         shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(pictures[0][3]))).convert("L"))
         np.testing.assert_array_equal(shown, np.asarray(Image.open(self.folder / "a.png"))[:, 22:278])
