@@ -250,13 +250,11 @@ static gconv_status factor_filter(const gconv_problem *problem, const float *tap
 gconv_status gconv_factor_filters(const gconv_problem *problem, const float *taps, float *factors) {
   size_t floats = (size_t)problem->structure.rank * pair_floats(problem);
   size_t plane = (size_t)problem->rows * (size_t)problem->columns;
-  void *pairs = NULL;
+  GCONV_FREED void *pairs = NULL;
   GCONV_TRY(gconv_allocate(floats * sizeof(float), "the factors of a filter", &pairs));
-  gconv_status status = GCONV_OK;
-  for (size_t k = 0; k < (size_t)problem->filters && status == GCONV_OK; k++)
-    status = factor_filter(problem, taps + k * plane, pairs, factors + k * floats);
-  gconv_release(pairs);
-  return status;
+  for (size_t k = 0; k < (size_t)problem->filters; k++)
+    GCONV_TRY(factor_filter(problem, taps + k * plane, pairs, factors + k * floats));
+  return GCONV_OK;
 }
 
 /* ---- Integers ---- */

@@ -431,13 +431,11 @@ static gconv_status write_contents(const char *path, const contents *c) {
 }
 
 gconv_status gconv_network_file_write(const char *path, const gconv_network *network, const gconv_network_extras *extras) {
-  contents c = {0};
+  GCONV_ENDED_BY(free_contents) contents c = {0};
   GCONV_TRY(gconv_network_check_given(network));
   if (extras)
     GCONV_TRY(check_extras(extras));
-  gconv_status status = list_tensors(network, extras, &c);
-  GCONV_THEN(status, make_metadata(network, extras, &c));
-  GCONV_THEN(status, write_contents(path, &c));
-  free_contents(&c);
-  return status;
+  GCONV_TRY(list_tensors(network, extras, &c));
+  GCONV_TRY(make_metadata(network, extras, &c));
+  return write_contents(path, &c);
 }

@@ -91,9 +91,9 @@ static gconv_status settle_padding(const state *s, const gconv_state_module *m, 
 /* Makes weight = g * v / |v|, where |v| is taken over a whole filter. */
 static gconv_status apply_length(state *s, const gconv_state_module *m, gconv_bank *bank) {
   const size_t taps = (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
-  float *lengths = NULL;
-  gconv_status status = gconv_state_read(s->file, m, GCONV_STATE_LENGTH, bank->filters, 1, &lengths);
-  for (size_t k = 0; k < (size_t)bank->filters && status == GCONV_OK; k++) {
+  GCONV_FREED float *lengths = NULL;
+  GCONV_TRY(gconv_state_read(s->file, m, GCONV_STATE_LENGTH, bank->filters, 1, &lengths));
+  for (size_t k = 0; k < (size_t)bank->filters; k++) {
     float *weights = bank->weights + k * taps;
     double squares = 0;
     for (size_t i = 0; i < taps; i++)
@@ -101,8 +101,7 @@ static gconv_status apply_length(state *s, const gconv_state_module *m, gconv_ba
     for (size_t i = 0; i < taps; i++)
       weights[i] = (float)((double)lengths[k] * (double)weights[i] / sqrt(squares));
   }
-  gconv_release(lengths);
-  return status;
+  return GCONV_OK;
 }
 
 static gconv_status read_bank(state *s, const gconv_state_module *m, gconv_state_part source, gconv_bank_shape shape,

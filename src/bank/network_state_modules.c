@@ -80,12 +80,11 @@ static gconv_status fail_unknown(const gconv_bank_file *file, const size_t *unkn
 /* Lists the tensors of modules. The caller frees *list, also after a failure. */
 static gconv_status find_tensors(const gconv_bank_file *file, found **list, size_t *count) {
   const size_t all = file->count;
-  size_t *unknown = calloc(all + 1, sizeof *unknown), unknowns = 0;
-  gconv_status status = GCONV_OK;
+  GCONV_FREED size_t *unknown = calloc(all + 1, sizeof *unknown);
+  size_t unknowns = 0;
   *list = calloc(all + 1, sizeof **list);
-  if (!unknown || !*list)
-    status = gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a network", file->path);
-  for (size_t i = 0; i < all && status == GCONV_OK; i++) {
+  GCONV_NEED_MEMORY(unknown && *list, "%s: no memory for a network", file->path);
+  for (size_t i = 0; i < all; i++) {
     found f = {.index = i};
     const char *name = gconv_safetensors_name(file, i), *first = gconv_safetensors_name(file, (*list)[0].index);
     if (!parse_name(name, &f)) {
@@ -93,19 +92,16 @@ static gconv_status find_tensors(const gconv_bank_file *file, found **list, size
       continue;
     }
     if (*count > 0 && (f.prefix != (*list)[0].prefix || strncmp(first, name, f.prefix) != 0))
-      status = gconv_fail(
+      return gconv_fail(
           GCONV_UNSUPPORTED,
           "%s: the names of its tensors tell no order of layers: '%.*s' and '%.*s' have different prefixes; tensors of one "
           "nn.Sequential differ only in number and ending",
           file->path, SHOWN_BYTES, entry_name(file, (*list)[0].index), SHOWN_BYTES, entry_name(file, i));
     (*list)[(*count)++] = f;
   }
-  if (status == GCONV_OK && *count == 0)
-    status = gconv_fail(GCONV_UNSUPPORTED, "%s: has no tensors '0.weight', '2.weight' ... of an nn.Sequential", file->path);
-  else if (status == GCONV_OK && unknowns > 0)
-    status = fail_unknown(file, unknown, unknowns);
-  free(unknown);
-  return status;
+  if (*count == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: has no tensors '0.weight', '2.weight' ... of an nn.Sequential", file->path);
+  return unknowns > 0 ? fail_unknown(file, unknown, unknowns) : GCONV_OK;
 }
 
 /* Puts tensors of one number together. */
@@ -188,18 +184,15 @@ static gconv_status check_module(const gconv_bank_file *file, const gconv_state_
 }
 
 gconv_status gconv_state_find(gconv_bank_file *file, gconv_state_modules *modules) {
-  found *list = NULL;
+  GCONV_FREED found *list = NULL;
   size_t count = 0;
   *modules = (gconv_state_modules){.file = file};
-  gconv_status status = find_tensors(file, &list, &count);
-  if (status == GCONV_OK) {
-    qsort(list, count, sizeof *list, compare_found);
-    status = make_modules(list, count, modules);
-  }
-  for (size_t i = 0; i < modules->count && status == GCONV_OK; i++)
-    status = check_module(file, &modules->items[i]);
-  free(list);
-  return status;
+  GCONV_TRY(find_tensors(file, &list, &count));
+  qsort(list, count, sizeof *list, compare_found);
+  GCONV_TRY(make_modules(list, count, modules));
+  for (size_t i = 0; i < modules->count; i++)
+    GCONV_TRY(check_module(file, &modules->items[i]));
+  return GCONV_OK;
 }
 
 gconv_status gconv_state_read(gconv_bank_file *file, const gconv_state_module *m, gconv_state_part p, int64_t count,

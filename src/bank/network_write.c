@@ -21,8 +21,7 @@ enum { MOST_BYTES = INT32_MAX };                /* the most bytes of a message t
  * are taken to fit. */
 static gconv_status find_shapes(gconv_onnx_writer *w) {
   const gconv_network *network = w->network;
-  w->shapes = calloc(network->count + 1, sizeof *w->shapes);
-  GCONV_NEED_MEMORY(w->shapes, "no memory for an ONNX model");
+  GCONV_NEW(w->shapes, network->count + 1, "no memory for an ONNX model");
   w->shapes[0] = (gconv_layer_shape){network->channels, network->height, network->width, false};
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer *layer = &network->layers[i];
@@ -133,8 +132,7 @@ static gconv_status put_graph(gconv_onnx_writer *w, bool images) {
   const gconv_network *network = w->network;
   GCONV_TRY(find_shapes(w));
   find_tail(w, images);
-  w->outputs = calloc(network->count + 1, sizeof *w->outputs);
-  GCONV_NEED_MEMORY(w->outputs, "no memory for an ONNX model");
+  GCONV_NEW(w->outputs, network->count + 1, "no memory for an ONNX model");
   gconv_message_put_text(&w->graph, GRAPH_NAME, "gconv");
   put_value(w, GRAPH_INPUT, "input", &w->shapes[0], w->row_input);
   snprintf(w->at, sizeof w->at, "input");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* NumPy's .npz: a zip archive of arrays. npy.c reads each array as a bank. */
 #include "bank/syntax.h"
+#include "base/memory.h"
 #include "base/zip.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct npz_state {
@@ -59,18 +59,16 @@ static gconv_status open_npz(gconv_bank_file *file) {
 
 static gconv_status read_npz(gconv_bank_file *file, size_t index, gconv_bank *bank) {
   const npz_state *state = file->state;
-  gconv_source source = {.file = -1};
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   gconv_npy_header header = {0};
   size_t member = state->members[index];
-  gconv_status status = begin_array(file, member, &source, &header);
+  GCONV_TRY(begin_array(file, member, &source, &header));
   uint64_t bytes = header.items * header.item_bytes, all = state->zip.members[member].size;
-  if (status == GCONV_OK && source.position + bytes != all)
-    status = gconv_fail(GCONV_BAD_FILE, "%s: the header of '%s' promises %llu bytes of elements, but the archive has %llu",
-                        file->path, file->entries[index].name, (unsigned long long)bytes,
-                        (unsigned long long)(all - source.position));
-  GCONV_THEN(status, gconv_bank_load_npy(&source, &header, bank));
-  gconv_source_close(&source);
-  return status;
+  if (source.position + bytes != all)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the header of '%s' promises %llu bytes of elements, but the archive has %llu",
+                      file->path, file->entries[index].name, (unsigned long long)bytes,
+                      (unsigned long long)(all - source.position));
+  return gconv_bank_load_npy(&source, &header, bank);
 }
 
 static void close_npz(gconv_bank_file *file) {

@@ -219,14 +219,12 @@ static void close_onnx(gconv_bank_file *file) {
 
 /* Reads strides, pads, dilations and groups. */
 static gconv_status read_geometry(gconv_bank_file *file, const conv *c, gconv_bank *bank) {
-  gconv_onnx_node n = {.file = file};
-  gconv_status status = gconv_onnx_node_read((gconv_message_reader){&file->source, c->at, c->end}, &n);
-  if (status == GCONV_OK && n.input_count > INPUTS)
-    status = gconv_onnx_fail_node(&n, GCONV_UNSUPPORTED, "has %d inputs, and a Conv has %d", n.input_count, INPUTS);
-  GCONV_THEN(status, gconv_onnx_check_attributes(&n, gconv_onnx_conv_rules, gconv_onnx_model_of(file)->opset));
-  GCONV_THEN(status, gconv_onnx_read_geometry(&n, bank));
-  gconv_onnx_node_free(&n);
-  return status;
+  GCONV_ENDED_BY(gconv_onnx_node_free) gconv_onnx_node n = {.file = file};
+  GCONV_TRY(gconv_onnx_node_read((gconv_message_reader){&file->source, c->at, c->end}, &n));
+  if (n.input_count > INPUTS)
+    return gconv_onnx_fail_node(&n, GCONV_UNSUPPORTED, "has %d inputs, and a Conv has %d", n.input_count, INPUTS);
+  GCONV_TRY(gconv_onnx_check_attributes(&n, gconv_onnx_conv_rules, gconv_onnx_model_of(file)->opset));
+  return gconv_onnx_read_geometry(&n, bank);
 }
 
 static gconv_status read_biases(gconv_bank_file *file, const conv *c, gconv_bank *bank) {

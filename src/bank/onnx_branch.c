@@ -36,12 +36,11 @@ static gconv_status keep(branch *b, char **name) {
 }
 
 static gconv_status keep_outputs(branch *b, gconv_message_reader message) {
-  gconv_onnx_node n = {.file = b->model->file};
-  gconv_status status = gconv_onnx_node_read(message, &n);
+  GCONV_ENDED_BY(gconv_onnx_node_free) gconv_onnx_node n = {.file = b->model->file};
+  GCONV_TRY(gconv_onnx_node_read(message, &n));
   for (int i = 0; i < n.output_count; i++)
-    GCONV_THEN(status, keep(b, &n.outputs[i]));
-  gconv_onnx_node_free(&n);
-  return status;
+    GCONV_TRY(keep(b, &n.outputs[i]));
+  return GCONV_OK;
 }
 
 static gconv_status collect(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
@@ -78,15 +77,13 @@ static gconv_status rename_value(const branch *b, char **name) {
 /* ---- Contents ---- */
 
 static gconv_status take_node(const branch *b, gconv_message_reader message) {
-  gconv_onnx_node n = {.file = b->model->file, .branch = b};
-  gconv_status status = gconv_onnx_node_read(message, &n);
+  GCONV_ENDED_BY(gconv_onnx_node_free) gconv_onnx_node n = {.file = b->model->file, .branch = b};
+  GCONV_TRY(gconv_onnx_node_read(message, &n));
   for (int i = 0; i < n.input_count; i++)
-    GCONV_THEN(status, rename_value(b, &n.inputs[i]));
+    GCONV_TRY(rename_value(b, &n.inputs[i]));
   for (int i = 0; i < n.output_count; i++)
-    GCONV_THEN(status, rename_value(b, &n.outputs[i]));
-  GCONV_THEN(status, gconv_onnx_model_give(b->model, &n, b->take->node, b->take->context, b->called));
-  gconv_onnx_node_free(&n);
-  return status;
+    GCONV_TRY(rename_value(b, &n.outputs[i]));
+  return gconv_onnx_model_give(b->model, &n, b->take->node, b->take->context, b->called);
 }
 
 static gconv_status take_tensor(const branch *b, const gconv_message_reader *inside, const gconv_field_value *part) {
@@ -104,13 +101,10 @@ static gconv_status take_name(void *context, const gconv_message_reader *inside,
 }
 
 static gconv_status take_output(const branch *b, gconv_message_reader message) {
-  char *name = NULL;
-  gconv_status status = gconv_message_each(message, take_name, &name);
-  GCONV_THEN(status, rename_value(b, &name));
-  if (status == GCONV_OK && b->take->output)
-    status = b->take->output(b->take->context, name ? name : "");
-  free(name);
-  return status;
+  GCONV_FREED char *name = NULL;
+  GCONV_TRY(gconv_message_each(message, take_name, &name));
+  GCONV_TRY(rename_value(b, &name));
+  return b->take->output ? b->take->output(b->take->context, name ? name : "") : GCONV_OK;
 }
 
 static gconv_status take_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {

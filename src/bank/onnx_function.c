@@ -166,15 +166,13 @@ static gconv_status take_body(void *context, const gconv_message_reader *inside,
   const calling *c = context;
   if (part->number != NODE || part->wire != GCONV_WIRE_BYTES)
     return GCONV_OK;
-  gconv_onnx_node n = {.file = c->call->file};
-  gconv_status status = gconv_onnx_node_read(gconv_message_inside(inside, part), &n);
-  for (size_t i = 0; i < n.attribute_count && status == GCONV_OK; i++)
+  GCONV_ENDED_BY(gconv_onnx_node_free) gconv_onnx_node n = {.file = c->call->file};
+  GCONV_TRY(gconv_onnx_node_read(gconv_message_inside(inside, part), &n));
+  for (size_t i = 0; i < n.attribute_count; i++)
     if (n.attributes[i].graph_end > 0) /* its nodes would need the names of the call, too */
-      status = gconv_onnx_fail_node(&n, GCONV_UNSUPPORTED, "has a graph within a function, which is not read");
-  GCONV_THEN(status, adapt(c, &n));
-  GCONV_THEN(status, c->take(c->context, &n));
-  gconv_onnx_node_free(&n);
-  return status;
+      return gconv_onnx_fail_node(&n, GCONV_UNSUPPORTED, "has a graph within a function, which is not read");
+  GCONV_TRY(adapt(c, &n));
+  return c->take(c->context, &n);
 }
 
 gconv_status gconv_onnx_function_follow(const gconv_onnx_function *function, const gconv_onnx_node *call,

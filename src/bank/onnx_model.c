@@ -194,11 +194,9 @@ gconv_status gconv_onnx_model_give(const gconv_onnx_model *m, const gconv_onnx_n
 }
 
 static gconv_status take_node(reading *r, gconv_message_reader message) {
-  gconv_onnx_node n = {.file = r->file};
-  gconv_status status = gconv_onnx_node_read(message, &n);
-  GCONV_THEN(status, give_node(r, &n));
-  gconv_onnx_node_free(&n);
-  return status;
+  GCONV_ENDED_BY(gconv_onnx_node_free) gconv_onnx_node n = {.file = r->file};
+  GCONV_TRY(gconv_onnx_node_read(message, &n));
+  return give_node(r, &n);
 }
 
 static gconv_status take_graph_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {

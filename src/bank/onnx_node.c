@@ -160,13 +160,11 @@ void gconv_onnx_node_free(gconv_onnx_node *n) {
 gconv_status gconv_onnx_fail_node(const gconv_onnx_node *n, gconv_status status, const char *format, ...) {
   char text[512];
   const char *called = n->name && *n->name ? n->name : gconv_onnx_output(n) ? gconv_onnx_output(n) : "";
-  char *name = gconv_printable_copy(called, SHOWN_BYTES), *type = gconv_printable_copy(n->type ? n->type : "", SHOWN_BYTES);
+  GCONV_FREED char *name = gconv_printable_copy(called, SHOWN_BYTES);
+  GCONV_FREED char *type = gconv_printable_copy(n->type ? n->type : "", SHOWN_BYTES);
   GCONV_FORMAT(text, sizeof text, format);
   gconv_make_printable(text);
-  gconv_fail(status, "%s: node '%s' (%s) %s", n->file->path, name ? name : "", type ? type : "", text);
-  free(name);
-  free(type);
-  return status;
+  return gconv_fail(status, "%s: node '%s' (%s) %s", n->file->path, name ? name : "", type ? type : "", text);
 }
 
 bool gconv_onnx_is_standard_domain(const char *domain) {

@@ -244,14 +244,12 @@ static gconv_status check_order(const gconv_bank_file *file, const tensor *const
 }
 
 static gconv_status check_places(const gconv_bank_file *file, const header *h) {
-  const tensor **sorted = calloc(file->count + 1, sizeof *sorted);
-  GCONV_NEED_MEMORY(sorted, "%s: no memory for a list of tensors", file->path);
+  GCONV_FREED const tensor **sorted = NULL;
+  GCONV_NEW(sorted, file->count + 1, "%s: no memory for a list of tensors", file->path);
   for (size_t i = 0; i < file->count; i++)
     sorted[i] = &h->tensors[i];
   qsort(sorted, file->count, sizeof *sorted, compare_places);
-  gconv_status status = check_order(file, sorted, file->source.size - h->data);
-  free(sorted);
-  return status;
+  return check_order(file, sorted, file->source.size - h->data);
 }
 
 /* ---- The syntax ---- */

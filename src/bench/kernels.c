@@ -167,17 +167,16 @@ gconv_status gconv_kernels_end(gconv_kernel_times **times, size_t *count) {
 }
 
 gconv_status gconv_kernel_longest(gconv_status (*work)(void *user), void *user, gconv_kernel_launch *launch) {
-  gconv_kernel_times *times = NULL;
+  GCONV_FREED gconv_kernel_times *times = NULL;
   size_t count = 0;
   GCONV_TRY(gconv_kernels_begin());
-  gconv_status status = work(user);
-  const gconv_status ended = gconv_kernels_end(&times, &count);
-  GCONV_THEN(status, ended);
-  for (size_t i = 0; i < count && status == GCONV_OK; i++)
+  const gconv_status status = work(user), ended = gconv_kernels_end(&times, &count);
+  GCONV_TRY(status);
+  GCONV_TRY(ended);
+  for (size_t i = 0; i < count; i++)
     if (i == 0 || times[i].longest.ms > launch->ms)
       *launch = times[i].longest;
-  free(times);
-  return status;
+  return GCONV_OK;
 }
 
 /* ---- Energy ---- */

@@ -4,6 +4,7 @@
  * takes. docs/kernels.md says what each step adds, and why. Steps of one problem stand together, to be compared with each
  * other; a step that the device lacks is left out.
  */
+#include "base/memory.h"
 #include "bench/bench.h"
 
 #include <string.h>
@@ -44,12 +45,12 @@ enum { SIDE = 8192, SIDE_ON_CPU = 1024 };
 
 static gconv_status measure_chapter(gconv_bench *bench, const chapter *c, int32_t side) {
   gconv_bench_row shape = {.image = {side, side, 1, false}, .type = c->type, .images = 1, .filters = 1, .place = side};
-  gconv_image image = {0};
-  gconv_filters filters = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image image = {0};
+  GCONV_ENDED_BY(gconv_filters_free) gconv_filters filters = {0};
   snprintf(shape.group, sizeof shape.group, "%s, %dx%d %s", c->title, side, side, gconv_type_name(c->type));
-  gconv_status status = gconv_bench_make_image(&shape.image, c->type, &image);
-  GCONV_THEN(status, c->filter ? gconv_filters_read(c->filter, NULL, &filters) : gconv_bench_random_filter(7, &filters));
-  for (size_t i = 0; status == GCONV_OK && i < sizeof c->steps / sizeof *c->steps; i++) {
+  GCONV_TRY(gconv_bench_make_image(&shape.image, c->type, &image));
+  GCONV_TRY(c->filter ? gconv_filters_read(c->filter, NULL, &filters) : gconv_bench_random_filter(7, &filters));
+  for (size_t i = 0; i < sizeof c->steps / sizeof *c->steps; i++) {
     gconv_bench_row row = shape;
     row.algorithm = c->steps[i].algorithm;
     if (!gconv_bench_has_algorithm(bench, false, row.algorithm))
@@ -59,9 +60,7 @@ static gconv_status measure_chapter(gconv_bench *bench, const chapter *c, int32_
     gconv_bench_keep(bench, &row);
     gconv_bench_print_row(bench);
   }
-  gconv_filters_free(&filters);
-  gconv_image_free(&image);
-  return status;
+  return GCONV_OK;
 }
 
 gconv_status gconv_bench_steps(gconv_bench *bench, int32_t size) {

@@ -136,23 +136,22 @@ static gconv_bench_row make_row(const gconv_bench *bench, const transfer *t, con
 gconv_status gconv_bench_transfers(gconv_bench *bench, int32_t images) {
   enum { WAYS = sizeof ways / sizeof *ways };
   gconv_bench_row rows[PARTS][WAYS];
-  transfer t = {.plan = NULL};
+  GCONV_ENDED_BY(free_transfer) transfer t = {.plan = NULL};
   if (strcmp(bench->type_name, "cuda") != 0)
     return GCONV_OK;
-  gconv_status status = prepare(bench, images, &t);
-  for (int i = 0; status == GCONV_OK && i < WAYS; i++) {
+  GCONV_TRY(prepare(bench, images, &t));
+  for (int i = 0; i < WAYS; i++) {
     const gconv_status gone = go(bench, &t, &ways[i]);
     for (int part = 0; part < PARTS; part++) {
       rows[part][i] = make_row(bench, &t, &ways[i], part);
       gconv_bench_take_status(bench, &rows[part][i], gone);
     }
   }
-  for (int i = 0; status == GCONV_OK && i < PARTS * WAYS; i++)
+  for (int i = 0; i < PARTS * WAYS; i++)
     if (ways[i % WAYS].memory != GCONV_TRIP_PINNED_ANEW ||
         i / WAYS == WHOLE) /* its copies are as fast as with pinned memory */
       gconv_bench_end_row(bench, &rows[i / WAYS][i % WAYS], GCONV_OK);
-  free_transfer(&t);
-  return status;
+  return GCONV_OK;
 }
 
 #else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bank: what its three parts share, bank_info.c and bank_show.c. */
+#include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/terminal.h"
 
@@ -47,13 +48,10 @@ bool gconv_bank_is_meant(const char *spec, const char *syntax) {
 }
 
 gconv_status gconv_bank_stack_specs(const gconv_texts *specs, const char *syntax, gconv_bank *bank) {
-  gconv_filters filters = {0};
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
-    status = gconv_filters_read(specs->items[i], syntax, &filters);
-  GCONV_THEN(status, gconv_bank_stack(&filters, bank));
-  gconv_filters_free(&filters);
-  return status;
+  GCONV_ENDED_BY(gconv_filters_free) gconv_filters filters = {0};
+  for (size_t i = 0; i < specs->count; i++)
+    GCONV_TRY(gconv_filters_read(specs->items[i], syntax, &filters));
+  return gconv_bank_stack(&filters, bank);
 }
 
 gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv deconvolve: undoes a blur whose point spread function is known. */
 #include "base/folders.h"
+#include "base/memory.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/learn.h"
@@ -9,7 +10,6 @@
 #include "gconv_science.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,7 +69,8 @@ static gconv_status make_solid(gconv_device *device, const char *spec, const dou
       return gconv_refuse("--psf %s: each sigma is a number of voxels above 0, at most 32", spec);
     radius[i] = (int32_t)ceil(3 * sigmas[i]);
   }
-  gconv_image point = {.type = GCONV_F32, .channels = 1}, picture = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image point = {.type = GCONV_F32, .channels = 1};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image picture = {0};
   point.frames = 2 * radius[0] + 1;
   point.height = 2 * radius[1] + 1;
   point.width = 2 * radius[2] + 1;
@@ -78,11 +79,8 @@ static gconv_status make_solid(gconv_device *device, const char *spec, const dou
   memset(point.data, 0, point.plane_bytes * (size_t)point.frames);
   ((float *)(void *)((uint8_t *)point.data + (size_t)radius[0] * point.plane_bytes +
                      (size_t)radius[1] * point.row_bytes))[radius[2]] = 1;
-  gconv_status status = gconv_volume_filter(device, &point, spec, &options, &picture);
-  GCONV_THEN(status, take_picture(spec, &picture, psf));
-  gconv_image_free(&point);
-  gconv_image_free(&picture);
-  return status;
+  GCONV_TRY(gconv_volume_filter(device, &point, spec, &options, &picture));
+  return take_picture(spec, &picture, psf);
 }
 
 /* Reads the PSF: a filter as -f takes it, or a picture. */

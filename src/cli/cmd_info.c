@@ -2,6 +2,7 @@
 /* gconv info: what an image, a filter, a bank or a network is. */
 #include "base/ending.h"
 #include "base/folders.h"
+#include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/learn.h"
 #include "cli/sandbox.h"
@@ -139,12 +140,11 @@ static gconv_status tell_filter(const telling *t, const gconv_filter *filter) {
 }
 
 static gconv_status inform_filter(const telling *t, const char *spec) {
-  gconv_filters filters = {0};
-  gconv_status status = gconv_filters_read(spec, t->settings->syntax, &filters);
-  for (size_t i = 0; i < filters.count && status == GCONV_OK; i++)
-    status = tell_filter(t, &filters.items[i]);
-  gconv_filters_free(&filters);
-  return status;
+  GCONV_ENDED_BY(gconv_filters_free) gconv_filters filters = {0};
+  GCONV_TRY(gconv_filters_read(spec, t->settings->syntax, &filters));
+  for (size_t i = 0; i < filters.count; i++)
+    GCONV_TRY(tell_filter(t, &filters.items[i]));
+  return GCONV_OK;
 }
 
 /* ---- Words --------------------------------------------------------------------------------------------------------- */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* From the filters, banks and options of a job to its operation: its stages, one after the other. */
+#include "base/memory.h"
 #include "cli/job.h"
 #include "cli/job_holes.h"
-
-#include <stdlib.h>
 
 int gconv_job_choose_combine(const gconv_filters *filters, int asked) {
   return asked >= 0 ? asked : filters->gradient ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
@@ -117,15 +116,13 @@ static gconv_status make_stage(gconv_main_job *job, size_t i, gconv_operation **
 
 /* Makes the identity filter after stages of float32: it converts to the range and type of the results. */
 static gconv_status make_finish(const gconv_main_job *job, gconv_operation **operation) {
-  gconv_filters identity = {0};
+  GCONV_ENDED_BY(gconv_filters_free) gconv_filters identity = {0};
   gconv_options options = job->options;
   gconv_job_make_plain_options(&(gconv_layer){0}, &options);
   options.combine = GCONV_COMBINE_NONE;
   options.gray = false;
-  gconv_status status = gconv_filters_read("identity", NULL, &identity);
-  GCONV_THEN(status, gconv_operation_filters(&identity, &options, operation));
-  gconv_filters_free(&identity);
-  return status;
+  GCONV_TRY(gconv_filters_read("identity", NULL, &identity));
+  return gconv_operation_filters(&identity, &options, operation);
 }
 
 /* Adds the last stages of --luma for plain filters: the last filters make float32 from grey, the result of all stages so far

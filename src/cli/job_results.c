@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Names the results of a job, decides how they are shown, and refuses options that do not fit them. */
 #include "base/ending.h"
+#include "base/memory.h"
 #include "cli/job.h"
 #include "cli/job_settings.h"
 #include "gconv_classify.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Names ------------------------------------------------------------------------------------------------------------ */
@@ -139,25 +139,23 @@ static gconv_status name_of_banks(gconv_main_job *job) {
   gconv_inputs named = job->inputs;
   if (batch->one_array)
     named.count = 1;
-  gconv_filters labels = {0};
+  GCONV_ENDED_BY(gconv_filters_free) gconv_filters labels = {0};
   gconv_naming naming = settings->naming;
   naming.keeps = settings->common.no_clobber || settings->skip_existing || settings->newer;
   naming.filters = &labels;
   naming.planes = planes_of_first(job);
   const bool several = gconv_job_has_several_outputs(job);
   naming.each_filter = several || job->network.presentation == GCONV_PRESENT_PICTURES;
-  gconv_status status = several ? make_output_labels(gconv_job_last_network(job), &labels)
-                        : whole ? make_network_labels(job, naming.each_filter, &labels)
-                                : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels);
-  GCONV_THEN(status, gconv_outputs_name(&named, &naming, &job->outputs, &(gconv_message){0}));
-  if (status == GCONV_OK && job->outputs.same && job->network.presentation != GCONV_PRESENT_IMAGE)
-    status =
-        gconv_refuse("%s: results of banks are not like their inputs: %s",
-                     naming.in_place ? "--in-place" : "--format same, {ext}", naming.in_place ? "name -o" : "name a format");
-  if (status == GCONV_OK)
-    job->network.tone = choose_tone(job);
-  gconv_filters_free(&labels);
-  return status;
+  GCONV_TRY(several ? make_output_labels(gconv_job_last_network(job), &labels)
+            : whole ? make_network_labels(job, naming.each_filter, &labels)
+                    : make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels));
+  GCONV_TRY(gconv_outputs_name(&named, &naming, &job->outputs, &(gconv_message){0}));
+  if (job->outputs.same && job->network.presentation != GCONV_PRESENT_IMAGE)
+    return gconv_refuse("%s: results of banks are not like their inputs: %s",
+                        naming.in_place ? "--in-place" : "--format same, {ext}",
+                        naming.in_place ? "name -o" : "name a format");
+  job->network.tone = choose_tone(job);
+  return GCONV_OK;
 }
 
 /* Returns how many channels of the first input a bank would see; 0 if its header cannot be read. */

@@ -105,11 +105,9 @@ static gconv_status take_names(gconv_job_settings *settings, char *text, size_t 
 }
 
 static gconv_status read_list(const char *path, uint8_t **text, size_t *size) {
-  gconv_source source;
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   GCONV_TRY(gconv_source_open(path, &source));
-  gconv_status status = gconv_source_read_all(&source, MOST_LIST_BYTES, text, size);
-  gconv_source_close(&source);
-  return status;
+  return gconv_source_read_all(&source, MOST_LIST_BYTES, text, size);
 }
 
 static gconv_status take_list(gconv_job_settings *settings) {

@@ -2,13 +2,13 @@
 /* Stages of a job that are networks, or support vector machines for pixels: -f names the file of one, without :NAME. */
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/job.h"
 #include "cli/job_settings.h"
 #include "cli/terminal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Reading ---- */
@@ -66,16 +66,16 @@ static gconv_status check_features(gconv_main_job *job, size_t i) {
 }
 
 static gconv_status digest_file(const char *path, uint64_t *digest) {
-  gconv_source source;
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   const uint8_t *bytes;
   size_t got;
   *digest = GCONV_FNV1A_BASIS;
   GCONV_TRY(gconv_source_open(path, &source));
-  gconv_status status;
-  while ((status = gconv_source_next(&source, &bytes, &got)) == GCONV_OK && got > 0)
+  do {
+    GCONV_TRY(gconv_source_next(&source, &bytes, &got));
     *digest = gconv_fnv1a(*digest, bytes, got);
-  gconv_source_close(&source);
-  return status;
+  } while (got > 0);
+  return GCONV_OK;
 }
 
 /* Reads the last stage, if -f names a support vector machine there. */

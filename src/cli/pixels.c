@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Maps of classes, by the main job, and how well they agree with masks. */
 #include "cli/pixels.h"
+#include "base/memory.h"
 #include "base/printable.h"
 #include "cli/classify.h"
 #include "cli/command.h"
@@ -11,7 +12,6 @@
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { VALUES = 1 << 16, UNKNOWN = -1, WORST = 6 /* pictures that a report shows */ };
@@ -95,20 +95,17 @@ static gconv_status count_pixels(evaluation *e, const gconv_image *map, const gc
 
 /* Makes the map of an image, if maps are not written. */
 static gconv_status make_map(evaluation *e, const char *path, gconv_image *map) {
-  gconv_image image = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image image = {0};
   const gconv_read_options options = {.max_pixels = e->common->max_pixels};
   GCONV_TRY(gconv_image_read(path, &options, &image));
-  gconv_status status = GCONV_OK;
   if (image.frames > 1)
-    status = gconv_set_error(GCONV_BAD_FILE, "holds several images, and maps are compared with masks one by one");
-  if (status == GCONV_OK && (!e->plan || !gconv_plan_fits(e->plan, &image))) {
+    return gconv_set_error(GCONV_BAD_FILE, "holds several images, and maps are compared with masks one by one");
+  if (!e->plan || !gconv_plan_fits(e->plan, &image)) {
     gconv_plan_free(e->plan);
     e->plan = NULL;
-    status = gconv_plan_create(e->device, &image, e->own.operation, 0, &e->plan);
+    GCONV_TRY(gconv_plan_create(e->device, &image, e->own.operation, 0, &e->plan));
   }
-  GCONV_THEN(status, gconv_plan_execute(e->plan, &image, map, 1, NULL));
-  gconv_image_free(&image);
-  return status;
+  return gconv_plan_execute(e->plan, &image, map, 1, NULL);
 }
 
 static gconv_status get_map(evaluation *e, const compared *c, gconv_image *map) {
@@ -116,21 +113,17 @@ static gconv_status get_map(evaluation *e, const compared *c, gconv_image *map) 
 }
 
 static gconv_status compare_pair(evaluation *e, compared *c) {
-  gconv_image map = {0}, mask = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image map = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image mask = {0};
   gconv_status status = get_map(e, c, &map);
   const char *path = c->map ? c->map : c->image;
   if (status == GCONV_OK) {
     path = c->mask;
     status = read_numbers(c->mask, e->common, &mask);
   }
-  if (status != GCONV_OK)
-    gconv_fail(status, "%s%s%s", strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : path,
-               strncmp(gconv_last_error(), path, strlen(path)) == 0 ? "" : ": ", gconv_last_error());
-  else
-    status = count_pixels(e, &map, &mask, c);
-  gconv_image_free(&map);
-  gconv_image_free(&mask);
-  return status;
+  const bool named = status != GCONV_OK && strncmp(gconv_last_error(), path, strlen(path)) == 0;
+  return status == GCONV_OK ? count_pixels(e, &map, &mask, c)
+                            : gconv_fail(status, "%s%s%s", named ? "" : path, named ? "" : ": ", gconv_last_error());
 }
 
 static void show_progress(const evaluation *e, size_t done, size_t count) {
@@ -223,16 +216,15 @@ static gconv_status write_report(evaluation *e, const char *input) {
 
 /* Finds the class of each number. */
 static gconv_status find_classes(evaluation *e, const gconv_classifier *by) {
-  uint16_t *values = calloc(by->class_count + 1, sizeof *values);
+  GCONV_FREED uint16_t *values = calloc(by->class_count + 1, sizeof *values);
   e->classes = malloc(VALUES * sizeof *e->classes);
-  gconv_status status = values && e->classes ? gconv_class_values(by->classes, by->class_count, values)
-                                             : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  for (size_t v = 0; v < VALUES && e->classes; v++)
+  GCONV_NEED_MEMORY(values && e->classes, "out of memory");
+  GCONV_TRY(gconv_class_values(by->classes, by->class_count, values));
+  for (size_t v = 0; v < VALUES; v++)
     e->classes[v] = UNKNOWN;
-  for (size_t k = 0; k < by->class_count && status == GCONV_OK; k++)
+  for (size_t k = 0; k < by->class_count; k++)
     e->classes[values[k]] = (int32_t)k;
-  free(values);
-  return status;
+  return GCONV_OK;
 }
 
 static gconv_status find_colours(evaluation *e) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv svm --grid: cross-validation over powers of two of C and gamma. */
+#include "base/memory.h"
 #include "cli/learn.h"
 #include "cli/svm.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* True if a score is better than the best; among equal scores, the first is taken. */
 static bool is_better(const gconv_svm_run *run, double score, double best) {
@@ -78,18 +78,14 @@ static void add_json(const gconv_svm_run *run, const gconv_svm_grid *g, json_t *
 
 gconv_status gconv_svm_search(gconv_svm_run *run, json_t *json) {
   gconv_svm_grid g = gconv_svm_grid_of(run);
-  g.scores = malloc(g.rows * g.columns * sizeof *g.scores);
-  GCONV_NEED_MEMORY(g.scores, "out of memory");
-  gconv_status status = fill(run, &g);
-  if (status == GCONV_OK) {
-    if (run->settings->common.json)
-      add_json(run, &g, json);
-    else
-      print(run, &g);
-    set_kernel(&g, g.best, &run->options);
-  }
-  if (status == GCONV_OK && run->settings->common.plot)
-    status = gconv_svm_write_plot(run, &g, run->settings->common.plot);
-  free(g.scores);
-  return status;
+  GCONV_FREED double *scores = calloc(g.rows * g.columns, sizeof *scores);
+  GCONV_NEED_MEMORY(scores, "out of memory");
+  g.scores = scores;
+  GCONV_TRY(fill(run, &g));
+  if (run->settings->common.json)
+    add_json(run, &g, json);
+  else
+    print(run, &g);
+  set_kernel(&g, g.best, &run->options);
+  return run->settings->common.plot ? gconv_svm_write_plot(run, &g, run->settings->common.plot) : GCONV_OK;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens the data of gconv train, which options or words without an option name. */
+#include "base/memory.h"
 #include "cli/command.h"
 #include "cli/train.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -127,7 +127,7 @@ static gconv_status open_validation(const gconv_train_settings *settings, gconv_
   gconv_dataset_options options = settings->cases.data;
   const gconv_dataset_info *info = gconv_dataset_get_info(data->all);
   const char *text = settings->validate, *colon = find_targets(text);
-  char *inputs = colon ? strndup(text, (size_t)(colon - text)) : strdup(text);
+  GCONV_FREED char *inputs = colon ? strndup(text, (size_t)(colon - text)) : strdup(text);
   GCONV_NEED_MEMORY(inputs, "out of memory");
   options.inputs = inputs;
   options.targets = colon ? colon + 1 : NULL;
@@ -136,15 +136,11 @@ static gconv_status open_validation(const gconv_train_settings *settings, gconv_
   options.usual_label = info->label;
   options.like = gconv_dataset_get_info(gconv_data_cases(data))->notes.count > 0 ? &info->notes : NULL;
   options.columns = options.kind == GCONV_DATASET_TABLE ? (size_t)info->channels : 0;
-  gconv_status status;
   if (settings->cases.data.targets && !options.targets)
-    status = gconv_refuse("--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text, text);
-  else if (settings->classes && options.targets)
-    status = gconv_refuse("--validate %s: images by class need no targets, as their folders name the classes", text);
-  else
-    status = open_set(&options, &data->validation, &data->paths);
-  free(inputs);
-  return status;
+    return gconv_refuse("--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text, text);
+  if (settings->classes && options.targets)
+    return gconv_refuse("--validate %s: images by class need no targets, as their folders name the classes", text);
+  return open_set(&options, &data->validation, &data->paths);
 }
 
 gconv_status gconv_data_open(const gconv_train_settings *settings, gconv_data *data) {

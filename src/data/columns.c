@@ -111,8 +111,7 @@ static gconv_status choose_origins(gconv_table *table) {
 static gconv_status take_origins(gconv_table *table, const gconv_column_notes *like) {
   if (!like->origins || (like->count != table->columns && !table->sparse))
     return GCONV_OK;
-  table->origins = malloc(like->count * sizeof *table->origins);
-  GCONV_NEED_MEMORY(table->origins, "%s: no memory for %zu columns", table->path, like->count);
+  GCONV_NEW(table->origins, like->count, "%s: no memory for %zu columns", table->path, like->count);
   memcpy(table->origins, like->origins, like->count * sizeof *table->origins);
   return GCONV_OK;
 }

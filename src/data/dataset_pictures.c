@@ -241,8 +241,7 @@ static gconv_status count_patches(picture_set *set) {
   size_t cases = 0;
   if (set->patch == 0)
     return GCONV_OK;
-  set->ends = malloc(set->inputs.count * sizeof *set->ends);
-  GCONV_NEED_MEMORY(set->ends, "no memory for %zu images", set->inputs.count);
+  GCONV_NEW(set->ends, set->inputs.count, "no memory for %zu images", set->inputs.count);
   for (size_t i = 0; i < set->inputs.count; i++) {
     cases += (size_t)(set->inputs.items[i].height / set->patch) * (size_t)(set->inputs.items[i].width / set->patch);
     set->ends[i] = cases;

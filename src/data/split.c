@@ -120,8 +120,7 @@ static gconv_status make_part(const gconv_dataset *whole, const drawing *d, bool
   *p = (part){.base = {.type = &type, .info = whole->info, .varies = whole->varies}, .whole = whole};
   p->base.info.notes = (gconv_column_notes){0};
   *made = &p->base;
-  p->cases = malloc(whole->info.cases * sizeof *p->cases);
-  GCONV_NEED_MEMORY(p->cases, "no memory for a part of %zu cases", whole->info.cases);
+  GCONV_NEW(p->cases, whole->info.cases, "no memory for a part of %zu cases", whole->info.cases);
   for (size_t i = 0; i < whole->info.cases; i++)
     if (d->drawn[d->groups[i]] == drawn)
       p->cases[count++] = i;

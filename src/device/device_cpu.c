@@ -65,22 +65,19 @@ static void copy_part(void *context, size_t turn, int thread) {
 }
 
 static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
-  void *from = NULL, *to = NULL;
-  gconv_status status = gconv_allocate(bytes, "a copy", &from);
-  GCONV_THEN(status, gconv_allocate(bytes, "a copy", &to));
-  if (status == GCONV_OK) {
-    memset(from, 1, bytes);
-    copy_job job = {to, from, bytes};
-    for (int i = -1; i < runs; i++) {
-      double start = gconv_now_ms();
-      gconv_threads_run(device->threads, (bytes + COPY_PART - 1) / COPY_PART, copy_part, &job);
-      if (i >= 0)
-        milliseconds[i] = gconv_now_ms() - start;
-    }
+  GCONV_FREED void *from = NULL;
+  GCONV_FREED void *to = NULL;
+  GCONV_TRY(gconv_allocate(bytes, "a copy", &from));
+  GCONV_TRY(gconv_allocate(bytes, "a copy", &to));
+  memset(from, 1, bytes);
+  copy_job job = {to, from, bytes};
+  for (int i = -1; i < runs; i++) {
+    double start = gconv_now_ms();
+    gconv_threads_run(device->threads, (bytes + COPY_PART - 1) / COPY_PART, copy_part, &job);
+    if (i >= 0)
+      milliseconds[i] = gconv_now_ms() - start;
   }
-  gconv_release(from);
-  gconv_release(to);
-  return status;
+  return GCONV_OK;
 }
 
 /* 12 chains of vectors keep two units busy whose latency is 4 or 5 cycles, and leave registers for two constants. */

@@ -64,8 +64,7 @@ static gconv_status make_scale(gconv_scale *scale) {
   if (vigra && scale->radius < 1)
     scale->radius = 1;
   for (int d = 0; d < GCONV_SMOOTH_ORDERS; d++) {
-    scale->taps[d] = malloc(((size_t)scale->radius + 1) * sizeof *scale->taps[d]);
-    GCONV_NEED_MEMORY(scale->taps[d], "no memory for features");
+    GCONV_NEW(scale->taps[d], ((size_t)scale->radius + 1), "no memory for features");
     fill_taps(scale, d);
   }
   return GCONV_OK;

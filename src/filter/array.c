@@ -16,8 +16,6 @@
 #include "filter/number.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Limits of the work of a text, because short texts could make large arrays. */
@@ -335,14 +333,12 @@ static gconv_status read_number(gconv_text *text, gconv_matrix *result) {
 
 /* Reads both arguments of np.outer(). */
 static gconv_status read_outer(gconv_text *text, effort *spent, gconv_matrix *result) {
-  gconv_matrix second = {0};
+  GCONV_ENDED_BY(gconv_matrix_free) gconv_matrix second = {0};
   GCONV_TRY(read_expression(text, spent, result));
   if (!gconv_array_take(text, ","))
     return gconv_array_fail(text, "expected a ',' and the second vector of the outer product");
-  gconv_status status = read_expression(text, spent, &second);
-  GCONV_THEN(status, multiply_vectors(text, result, &second));
-  free(second.values);
-  return status;
+  GCONV_TRY(read_expression(text, spent, &second));
+  return multiply_vectors(text, result, &second);
 }
 
 static gconv_status read_call(gconv_text *text, function is, effort *spent, gconv_matrix *result) {
@@ -474,11 +470,9 @@ static gconv_status add_filter(const char *name, const gconv_matrix *m, gconv_fi
 static gconv_status parse(const gconv_content *content, gconv_filters *list) {
   GCONV_TRY(gconv_text_check(content));
   gconv_text text = gconv_text_begin(content);
-  gconv_matrix matrix = {0};
-  gconv_status status = read_all(&text, &matrix);
-  GCONV_THEN(status, add_filter(content->name, &matrix, list));
-  free(matrix.values);
-  return status;
+  GCONV_ENDED_BY(gconv_matrix_free) gconv_matrix matrix = {0};
+  GCONV_TRY(read_all(&text, &matrix));
+  return add_filter(content->name, &matrix, list);
 }
 
 const gconv_syntax gconv_syntax_array = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads arrays in brackets. Rows have brackets of their own, or end at a ';' or at the end of a line. */
 #include "filter/array_literal.h"
-#include "base/memory.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* Reads arrays in brackets, and parts of the text around them, for array.c. */
 #pragma once
 
+#include "base/memory.h"
 #include "filter/text.h"
 
 /* A matrix of float64. Zero-initialise; free(values). */
@@ -9,6 +10,10 @@ typedef struct gconv_matrix {
   double *values; /* rows * columns, by rows */
   int32_t rows, columns;
 } gconv_matrix;
+
+static inline void gconv_matrix_free(gconv_matrix *matrix) {
+  free(matrix->values);
+}
 
 /* Skips blanks, comments and ends of lines. Returns whether there was an end of a line. */
 bool gconv_array_skip_space(gconv_text *text);

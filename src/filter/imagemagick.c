@@ -14,7 +14,6 @@
 #include "filter/rows.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -254,11 +253,9 @@ static gconv_status read_kernel(gconv_text *text, gconv_filters *list) {
   const char *colon = find_colon(text);
   if (colon)
     GCONV_TRY(read_geometry(text, colon, &g));
-  gconv_numbers numbers = {0};
-  gconv_status status = read_values(text, &numbers);
-  GCONV_THEN(status, add_kernel(text, &numbers, &g, list));
-  free(numbers.values);
-  return status;
+  GCONV_ENDED_BY(gconv_numbers_free) gconv_numbers numbers = {0};
+  GCONV_TRY(read_values(text, &numbers));
+  return add_kernel(text, &numbers, &g, list);
 }
 
 /* Marks places outside of the neighbourhood, which are nan, by taps of -0. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "filter/rows.h"
-#include "base/memory.h"
 
 #include <string.h>
 
@@ -122,12 +121,10 @@ static gconv_status read_numbers(gconv_text *text, int32_t *rows, int32_t *colum
 }
 
 gconv_status gconv_rows_read(gconv_text *text, int32_t rows, int32_t columns, gconv_filters *list) {
-  gconv_numbers numbers = {0};
+  GCONV_ENDED_BY(gconv_numbers_free) gconv_numbers numbers = {0};
   gconv_filter *filter = NULL;
-  gconv_status status = read_numbers(text, &rows, &columns, &numbers);
-  GCONV_THEN(status, gconv_filters_add(list, rows, columns, &filter));
-  if (status == GCONV_OK)
-    memcpy(filter->taps, numbers.values, numbers.count * sizeof *filter->taps);
-  free(numbers.values);
-  return status;
+  GCONV_TRY(read_numbers(text, &rows, &columns, &numbers));
+  GCONV_TRY(gconv_filters_add(list, rows, columns, &filter));
+  memcpy(filter->taps, numbers.values, numbers.count * sizeof *filter->taps);
+  return GCONV_OK;
 }

@@ -2,6 +2,7 @@
 /* Reads rows of numbers, one row a line, all of one length. Plain and vips matrices consist of such rows. */
 #pragma once
 
+#include "base/memory.h"
 #include "filter/text.h"
 
 /* Counts the rows of `text`, from its position to its end. Returns false if there are none, if their lengths differ, or if a
@@ -17,6 +18,10 @@ typedef struct gconv_numbers {
   float *values;
   size_t count;
 } gconv_numbers;
+
+static inline void gconv_numbers_free(gconv_numbers *numbers) {
+  free(numbers->values);
+}
 
 /* Appends a number. Fails with GCONV_TOO_LARGE beyond GCONV_FILTER_MAX_TAPS. `where` begins the error text. */
 gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *where);

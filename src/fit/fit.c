@@ -87,8 +87,7 @@ static gconv_status make_filter(const gconv_fit *fit, gconv_fit_result *result) 
 
 static gconv_status solve(const gconv_fit *fit, gconv_threads *threads, gconv_fit_result *result) {
   const gconv_fit_sums *sums = fit->sums;
-  result->taps = malloc(sums->fitted->taps * sizeof *result->taps);
-  GCONV_NEED_MEMORY(result->taps, "out of memory for the taps");
+  GCONV_NEW(result->taps, sums->fitted->taps, "out of memory for the taps");
   GCONV_TRY(gconv_fit_equations(sums->fitted, fit->bias, fit->ridge, result->taps, &result->bias, &result->condition));
   result->fitted = gconv_fit_judge(sums->fitted, result->taps, result->bias);
   result->held = gconv_fit_judge(sums->held, result->taps, result->bias);

@@ -49,24 +49,21 @@ static gconv_status check(gconv_arena_block **laid, size_t count) {
 }
 
 gconv_status gconv_arena_lay(gconv_arena_block *blocks, size_t count, size_t *bytes) {
-  gconv_arena_block **order = NULL, **laid = NULL;
-  gconv_status status = GCONV_OK;
+  GCONV_FREED gconv_arena_block **order = NULL;
   *bytes = 0;
   GCONV_NEW(order, 2 * count + 1, "no memory for a plan");
-  laid = order + count;
+  gconv_arena_block **laid = order + count;
   for (size_t i = 0; i < count; i++) {
     const size_t odd = blocks[i].bytes % GCONV_ALIGNMENT;
     blocks[i].bytes += odd > 0 && blocks[i].bytes < PTRDIFF_MAX - GCONV_ALIGNMENT ? GCONV_ALIGNMENT - odd : 0;
     order[i] = &blocks[i];
   }
   qsort(order, count, sizeof *order, compare_sizes);
-  for (size_t i = 0; i < count && status == GCONV_OK; i++) {
+  for (size_t i = 0; i < count; i++) {
     if (!lay(order[i], laid, i))
-      status = gconv_fail(GCONV_TOO_LARGE, "the tensors of a plan need more memory than there are addresses");
-    else if (order[i]->at + order[i]->bytes > *bytes)
+      return gconv_fail(GCONV_TOO_LARGE, "the tensors of a plan need more memory than there are addresses");
+    if (order[i]->at + order[i]->bytes > *bytes)
       *bytes = order[i]->at + order[i]->bytes;
   }
-  GCONV_THEN(status, check(laid, count));
-  free(order);
-  return status;
+  return check(laid, count);
 }

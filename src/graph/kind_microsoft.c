@@ -102,7 +102,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   const form *f = &forms[kind->code];
   const gconv_node_kind *inner = inner_kind(kind->code);
   size_t count = (size_t)gconv_tensor_elements(work->out[0]);
-  void *memory = NULL;
+  GCONV_FREED void *memory = NULL;
   inside i;
   GCONV_TRY(look_inside(work, kind->code, &i));
   for (int32_t n = 0; n < i.work.in_count; n++)
@@ -117,11 +117,9 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   i.made = *work->out[0];
   i.made.type = GCONV_TENSOR_F32;
   i.made.data = next;
-  const gconv_status status = inner->run(&i.work, inner);
-  if (status == GCONV_OK)
-    quantize(&i.made, work->in[f->result], work->in[f->result + 1], work->out[0]);
-  gconv_release(memory);
-  return status;
+  GCONV_TRY(inner->run(&i.work, inner));
+  quantize(&i.made, work->in[f->result], work->in[f->result + 1], work->out[0]);
+  return GCONV_OK;
 }
 
 static rules none = {END}, axis = {INT("axis", 1, NEWEST), END}, alpha = {FLOAT("alpha", 1, NEWEST), END};

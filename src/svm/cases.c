@@ -112,18 +112,14 @@ gconv_status gconv_svm_cases_read(const gconv_dataset *data, gconv_svm_cases *ca
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   cases->columns = gconv_dataset_input_floats(info);
   cases->gaps = data->gaps;
-  size_t room = FLOATS / cases->columns + 1, *numbers = malloc(room * sizeof *numbers);
-  float *inputs = malloc(room * cases->columns * sizeof *inputs);
+  const size_t room = FLOATS / cases->columns + 1;
+  GCONV_FREED size_t *numbers = malloc(room * sizeof *numbers);
+  GCONV_FREED float *inputs = malloc(room * cases->columns * sizeof *inputs);
   cases->targets = malloc((info->cases + 1) * sizeof *cases->targets);
-  gconv_status status =
-      numbers && inputs && cases->targets
-          ? gconv_dataset_is_sparse(data) ? add_sparse_cases(data, cases) : add_cases(data, room, numbers, inputs, cases)
-          : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu cases", info->cases);
-  if (status == GCONV_OK)
-    gconv_svm_cases_finish(cases);
-  free(numbers);
-  free(inputs);
-  return status;
+  GCONV_NEED_MEMORY(numbers && inputs && cases->targets, "no memory for %zu cases", info->cases);
+  GCONV_TRY(gconv_dataset_is_sparse(data) ? add_sparse_cases(data, cases) : add_cases(data, room, numbers, inputs, cases));
+  gconv_svm_cases_finish(cases);
+  return GCONV_OK;
 }
 
 /* ---- Scaling ---- */

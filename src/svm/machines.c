@@ -44,8 +44,7 @@ static gconv_status solve(const gconv_svm_training *t, const variables *v, size_
                                      .watch = t->settings->watch,
                                      .control = t->settings->control};
   free(solution->b);
-  solution->b = malloc(count * sizeof *solution->b);
-  GCONV_NEED_MEMORY(solution->b, "no memory for %zu variables", count);
+  GCONV_NEW(solution->b, count, "no memory for %zu variables", count);
   solution->steps = 0;
   GCONV_TRY(gconv_svm_matrix_create(&t->formula, t->cases, v->members, members, gconv_svm_working(count, members), &t->place,
                                     &matrix));
@@ -83,12 +82,10 @@ static gconv_status make_pair(const gconv_svm_training *t, size_t pair, variable
 
 static gconv_status train_pair(const gconv_svm_training *t, size_t pair) {
   size_t count;
-  variables v = {0};
-  gconv_status status = make_pair(t, pair, &v);
+  GCONV_ENDED_BY(free_variables) variables v = {0};
+  GCONV_TRY(make_pair(t, pair, &v));
   cases_of_pair(t, pair, &count);
-  GCONV_THEN(status, solve(t, &v, count, count, &t->solutions[pair]));
-  free_variables(&v);
-  return status;
+  return solve(t, &v, count, count, &t->solutions[pair]);
 }
 
 /* Trains the machine of a regression. It has two variables a case: the first grows if the target is above the tube, the
@@ -96,9 +93,9 @@ static gconv_status train_pair(const gconv_svm_training *t, size_t pair) {
 static gconv_status train_regression(const gconv_svm_training *t) {
   size_t cases = t->count, count = 2 * cases;
   const double tube = t->settings->given.tube;
-  variables v = {0};
-  gconv_status status = make_variables(cases, count, &v);
-  for (size_t k = 0; k < cases && status == GCONV_OK; k++) {
+  GCONV_ENDED_BY(free_variables) variables v = {0};
+  GCONV_TRY(make_variables(cases, count, &v));
+  for (size_t k = 0; k < cases; k++) {
     const double target = (double)t->cases->targets[t->sorted[k]];
     const double cost = t->settings->given.cost * weight_of(t, t->sorted[k]);
     v.members[k] = t->sorted[k];
@@ -110,11 +107,10 @@ static gconv_status train_regression(const gconv_svm_training *t) {
     v.numbers[count + cases + k] = -cost;
     v.numbers[2 * count + cases + k] = 0;
   }
-  GCONV_THEN(status, solve(t, &v, cases, count, &t->solutions[0]));
-  for (size_t k = 0; k < cases && status == GCONV_OK; k++)
+  GCONV_TRY(solve(t, &v, cases, count, &t->solutions[0]));
+  for (size_t k = 0; k < cases; k++)
     t->solutions[0].b[k] += t->solutions[0].b[cases + k];
-  free_variables(&v);
-  return status;
+  return GCONV_OK;
 }
 
 /* ---- All pairs ---- */
@@ -130,20 +126,16 @@ static gconv_status train_pairs_on_cpu(gconv_svm_training *t, size_t pairs, gcon
   enum { A_THREAD = 4 }; /* with so many pairs a thread, one thread trains each pair; with fewer, all threads share a pair */
   size_t all = threads ? (size_t)gconv_threads_count(threads) : 1;
   bool each = pairs >= A_THREAD * all;
-  gconv_status status = GCONV_OK;
-  t->status = calloc(pairs, sizeof *t->status);
-  t->errors = calloc(pairs, sizeof *t->errors);
-  if (!t->status || !t->errors)
-    status = gconv_fail(GCONV_NO_MEMORY, "no memory for %zu pairs", pairs);
+  GCONV_FREED void *status = t->status = calloc(pairs, sizeof *t->status);
+  GCONV_FREED void *errors = t->errors = calloc(pairs, sizeof *t->errors);
+  GCONV_NEED_MEMORY(status && errors, "no memory for %zu pairs", pairs);
   t->place.threads = each ? NULL : threads;
   t->place.cache_bytes = each ? t->settings->given.cache_bytes / all : t->settings->given.cache_bytes;
-  if (status == GCONV_OK)
-    gconv_svm_each(each ? threads : NULL, pairs, pair_turn, t);
-  for (size_t k = 0; k < pairs && status == GCONV_OK; k++)
-    status = t->status[k] == GCONV_OK ? GCONV_OK : gconv_set_error(t->status[k], t->errors[k]);
-  free(t->status);
-  free(t->errors);
-  return status;
+  gconv_svm_each(each ? threads : NULL, pairs, pair_turn, t);
+  for (size_t k = 0; k < pairs; k++)
+    if (t->status[k] != GCONV_OK)
+      return gconv_set_error(t->status[k], t->errors[k]);
+  return GCONV_OK;
 }
 
 /* ---- All pairs, on a GPU ---- */
@@ -245,17 +237,16 @@ static gconv_status train_pairs_on_gpu(gconv_svm_training *t, size_t pairs) {
 #endif
 
 static gconv_status train_pairs(gconv_svm_training *t, size_t pairs, gconv_threads *threads) {
-  t->firsts = malloc(2 * pairs * sizeof *t->firsts);
-  GCONV_NEED_MEMORY(t->firsts, "no memory for %zu pairs", pairs);
-  t->seconds = t->firsts + pairs;
+  GCONV_FREED size_t *firsts = NULL;
+  GCONV_NEW(firsts, 2 * pairs, "no memory for %zu pairs", pairs);
+  t->firsts = firsts;
+  t->seconds = firsts + pairs;
   for (size_t i = 0, k = 0; i < t->class_count; i++)
     for (size_t j = i + 1; j < t->class_count; j++, k++) {
       t->firsts[k] = i;
       t->seconds[k] = j;
     }
-  gconv_status status = t->place.gpu ? train_pairs_on_gpu(t, pairs) : train_pairs_on_cpu(t, pairs, threads);
-  free(t->firsts);
-  return status;
+  return t->place.gpu ? train_pairs_on_gpu(t, pairs) : train_pairs_on_cpu(t, pairs, threads);
 }
 
 /* ---- All machines ---- */

@@ -63,8 +63,7 @@ static gconv_status prepare(gconv_svm *model) {
     largest = model->vectors.rows[i].norm > largest ? model->vectors.rows[i].norm : largest;
   model->formula = gconv_svm_formula_of(info->kernel, info->degree, info->gamma, info->coef0, largest);
   GCONV_TRY(gconv_svm_points_make(&model->vectors, NULL, vectors, &model->points));
-  model->by_vector = malloc((vectors * rows + 1) * sizeof *model->by_vector);
-  GCONV_NEED_MEMORY(model->by_vector, "no memory for the coefficients of %zu support vectors", vectors);
+  GCONV_NEW(model->by_vector, vectors * rows + 1, "no memory for the coefficients of %zu support vectors", vectors);
   for (size_t i = 0; i < vectors; i++)
     for (size_t r = 0; r < rows; r++)
       model->by_vector[i * rows + r] = model->coefficients[r * vectors + i];

@@ -335,21 +335,17 @@ gconv_status gconv_operation_svm(const gconv_svm *model, const gconv_network_opt
   if (model->info.class_count > UINT16_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "a map of %zu classes: it holds up to %d", model->info.class_count, UINT16_MAX);
   gconv_network_options own = options ? *options : defaults;
-  uint16_t *values = NULL;
-  gconv_status status = GCONV_OK;
+  GCONV_FREED uint16_t *values = NULL;
   own.gray = false;         /* the features convert to grey */
   own.algorithm = "direct"; /* the layer multiplies by 1, and must not round */
   own.without = NULL;
   own.mean = own.std = NULL;
   own.mean_count = own.std_count = 0;
   if (own.presentation == GCONV_PRESENT_CLASSES && !own.class_values) {
-    values = calloc(model->info.class_count, sizeof *values);
-    status = values ? gconv_class_values(model->info.classes, model->info.class_count, values)
-                    : gconv_fail(GCONV_NO_MEMORY, "no memory for the classes of a model");
+    GCONV_NEW(values, model->info.class_count, "no memory for the classes of a model");
+    GCONV_TRY(gconv_class_values(model->info.classes, model->info.class_count, values));
     own.class_values = values;
     own.class_value_count = model->info.class_count;
   }
-  GCONV_THEN(status, make_stages(model, (int32_t)model->info.columns / count, &own, result));
-  free(values);
-  return status;
+  return make_stages(model, (int32_t)model->info.columns / count, &own, result);
 }

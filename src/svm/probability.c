@@ -96,22 +96,21 @@ static gconv_status value_fold(const fitting *f, const gconv_svm *model, size_t 
   enum { PART = 256 };
   gconv_svm_row rows[PART];
   size_t numbers[PART], count = 0, machines = gconv_svm_machines(model);
-  double *all = malloc(PART * machines * sizeof *all);
-  gconv_status status = all ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the values of %zu pairs", machines);
-  for (size_t k = 0; k < f->count && status == GCONV_OK; k++) {
+  GCONV_FREED double *all = malloc(PART * machines * sizeof *all);
+  GCONV_NEED_MEMORY(all, "no memory for the values of %zu pairs", machines);
+  for (size_t k = 0; k < f->count; k++) {
     if (f->fold[k] == fold) {
       rows[count] = f->cases->rows[f->members[k]];
       numbers[count++] = k;
     }
     if (count == PART || (k + 1 == f->count && count > 0)) {
-      status = gconv_svm_values(model, f->device, rows, count, all);
-      for (size_t i = 0; i < count && status == GCONV_OK; i++)
+      GCONV_TRY(gconv_svm_values(model, f->device, rows, count, all));
+      for (size_t i = 0; i < count; i++)
         keep_own(f, numbers[i], all + i * machines);
       count = 0;
     }
   }
-  free(all);
-  return status;
+  return GCONV_OK;
 }
 
 static gconv_status find_values(fitting *f) {
@@ -172,8 +171,7 @@ static gconv_status fit_pairs(const fitting *f, gconv_svm *model) {
 static gconv_status fit_spread(const fitting *f, gconv_svm *model) {
   double mean = 0, sum = 0;
   size_t kept = 0;
-  model->prob_a = malloc(sizeof *model->prob_a);
-  GCONV_NEED_MEMORY(model->prob_a, "no memory for the spread of errors");
+  GCONV_NEW(model->prob_a, 1, "no memory for the spread of errors");
   for (size_t k = 0; k < f->count; k++)
     mean += fabs((double)f->cases->targets[f->members[k]] - f->values[k]) / (double)f->count;
   for (size_t k = 0; k < f->count; k++) {

@@ -340,17 +340,16 @@ static void free_part(part *q) {
 
 static gconv_status make_part(const solving *s, size_t active, part *q) {
   const gconv_svm_problem *p = s->problem;
-  uint32_t *new_of = malloc(p->members * sizeof *new_of);
+  GCONV_FREED uint32_t *new_of = malloc(p->members * sizeof *new_of);
   q->variables = malloc(2 * active * sizeof *q->variables);
   q->of = malloc(active * sizeof *q->of);
   q->numbers = malloc(4 * active * sizeof *q->numbers);
-  gconv_status status = gconv_allocate(gconv_svm_padded(active) * sizeof *q->g, "gradients", (void **)&q->g);
-  if (status == GCONV_OK && (!new_of || !q->variables || !q->of || !q->numbers))
-    status = gconv_fail(GCONV_NO_MEMORY, "no memory for a problem of %zu variables", active);
+  GCONV_ALLOCATE(q->g, gconv_svm_padded(active) * sizeof *q->g, "gradients");
+  GCONV_NEED_MEMORY(new_of && q->variables && q->of && q->numbers, "no memory for a problem of %zu variables", active);
   q->member = q->variables + active;
-  for (size_t m = 0; m < p->members && status == GCONV_OK; m++)
+  for (size_t m = 0; m < p->members; m++)
     new_of[m] = UINT32_MAX;
-  for (size_t v = 0; v < p->count && status == GCONV_OK; v++) {
+  for (size_t v = 0; v < p->count; v++) {
     uint32_t m = p->member[v];
     if (!is_active(s, v))
       continue;
@@ -367,10 +366,9 @@ static gconv_status make_part(const solving *s, size_t active, part *q) {
     q->numbers[2 * active + k] = p->high[v];
     q->numbers[3 * active + k] = s->b[v];
   }
-  for (size_t m = q->members; m < gconv_svm_padded(q->members) && status == GCONV_OK; m++)
+  for (size_t m = q->members; m < gconv_svm_padded(q->members); m++)
     q->g[m] = 0;
-  free(new_of);
-  return status;
+  return GCONV_OK;
 }
 
 /* Copies the values of a solved part to the whole, and updates the gradients of all members. */

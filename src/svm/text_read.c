@@ -238,17 +238,14 @@ static gconv_status name_classes(gconv_svm_reading *r) {
   if (r->named > 0)
     return gconv_svm_name_classes(r->model, (const char *const *)r->names, r->named);
   size_t count = r->labels.count;
-  char(*texts)[24] = malloc(count * sizeof *texts);
-  const char **names = malloc(count * sizeof *names);
-  gconv_status status = texts && names ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu classes", count);
-  for (size_t c = 0; c < count && status == GCONV_OK; c++) {
+  GCONV_FREED char(*texts)[24] = malloc(count * sizeof *texts);
+  GCONV_FREED const char **names = malloc(count * sizeof *names);
+  GCONV_NEED_MEMORY(texts && names, "no memory for %zu classes", count);
+  for (size_t c = 0; c < count; c++) {
     snprintf(texts[c], sizeof texts[c], "%.0f", r->labels.items[c]);
     names[c] = texts[c];
   }
-  GCONV_THEN(status, gconv_svm_name_classes(r->model, names, count));
-  free(texts);
-  free(names);
-  return status;
+  return gconv_svm_name_classes(r->model, names, count);
 }
 
 /* Returns the numbers of a list, which the caller now owns; NULL if there are none. */
@@ -329,11 +326,9 @@ gconv_status gconv_svm_read_source(gconv_source *source, gconv_svm **model) {
 gconv_status gconv_svm_read(const char *path, gconv_svm **model) {
   GCONV_NEED(path, model);
   *model = NULL;
-  gconv_source source;
-  gconv_status status = gconv_source_open(path, &source);
-  GCONV_THEN(status, gconv_svm_read_source(&source, model));
-  gconv_source_close(&source);
-  return status;
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
+  GCONV_TRY(gconv_source_open(path, &source));
+  return gconv_svm_read_source(&source, model);
 }
 
 bool gconv_svm_is_one(const char *path) {

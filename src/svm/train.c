@@ -257,33 +257,29 @@ typedef struct validating {
 /* Predicts the `count` cases outside the fold's training, and adds their errors to the sums. */
 static gconv_status judge(validating *v, const gconv_svm *model, size_t count) {
   size_t machines = gconv_svm_machines(model), columns = v->cases->columns;
-  gconv_svm_cases part = {.columns = columns}, scaled = {0};
-  double *values = malloc((count * machines + 1) * sizeof *values);
-  size_t *votes = calloc(v->class_count + 1, sizeof *votes);
+  GCONV_ENDED_BY(gconv_svm_cases_free) gconv_svm_cases part = {.columns = columns};
+  GCONV_ENDED_BY(gconv_svm_cases_free) gconv_svm_cases scaled = {0};
+  GCONV_FREED double *values = malloc((count * machines + 1) * sizeof *values);
+  GCONV_FREED size_t *votes = calloc(v->class_count + 1, sizeof *votes);
   part.targets = malloc((count + 1) * sizeof *part.targets);
-  gconv_status status =
-      values && votes && part.targets ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu predictions", count);
-  for (size_t k = 0; k < count && status == GCONV_OK; k++) {
+  GCONV_NEED_MEMORY(values && votes && part.targets, "no memory for %zu predictions", count);
+  for (size_t k = 0; k < count; k++) {
     part.targets[k] = v->cases->targets[v->outside[k]];
-    status = gconv_svm_cases_copy_row(&part, &v->cases->rows[v->outside[k]]);
+    GCONV_TRY(gconv_svm_cases_copy_row(&part, &v->cases->rows[v->outside[k]]));
   }
   gconv_svm_cases_finish(&part);
-  if (status == GCONV_OK && gconv_svm_range_changes(&model->range))
-    status = gconv_svm_range_cases(&model->range, &part, &scaled);
-  GCONV_THEN(status, gconv_svm_values(model, v->device, gconv_svm_range_changes(&model->range) ? scaled.rows : part.rows,
-                                      count, values));
-  for (size_t k = 0; k < count && status == GCONV_OK; k++) {
+  const bool changes = gconv_svm_range_changes(&model->range);
+  if (changes)
+    GCONV_TRY(gconv_svm_range_cases(&model->range, &part, &scaled));
+  GCONV_TRY(gconv_svm_values(model, v->device, changes ? scaled.rows : part.rows, count, values));
+  for (size_t k = 0; k < count; k++) {
     v->result->cases++;
     if (v->class_count == 0)
       add_prediction(&v->sums, values[k], (double)part.targets[k]);
     else
       v->result->right += gconv_svm_vote(values + k * machines, v->class_count, votes) == (size_t)part.targets[k];
   }
-  free(values);
-  free(votes);
-  gconv_svm_cases_free(&part);
-  gconv_svm_cases_free(&scaled);
-  return status;
+  return GCONV_OK;
 }
 
 static gconv_status do_fold(validating *v, size_t fold) {
@@ -314,8 +310,7 @@ static gconv_status validate(validating *v, const size_t *members, size_t folds)
                         "the class %s has %zu case%s: cross-validation needs two, one to learn and one to test",
                         v->info->classes[c], in_class, in_class == 1 ? "" : "s");
   }
-  v->fold = malloc(3 * count * sizeof *v->fold);
-  GCONV_NEED_MEMORY(v->fold, "no memory for folds of %zu cases", count);
+  GCONV_NEW(v->fold, 3 * count, "no memory for folds of %zu cases", count);
   v->inside = v->fold + count;
   v->outside = v->inside + count;
   GCONV_TRY(gconv_svm_deal(v->cases, members, count, v->class_count, folds, v->settings->given.seed, 0, v->fold));

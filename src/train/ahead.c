@@ -39,8 +39,7 @@ bool gconv_ahead_goes(const gconv_trainer *t) {
 static gconv_status save(const gconv_trainer *t, gconv_ahead_start *from) {
   const size_t count = t->net.parameters;
   if (!from->arrays)
-    from->arrays = malloc(ARRAYS * count * sizeof *from->arrays);
-  GCONV_NEED_MEMORY(from->arrays, "no memory for training");
+    GCONV_NEW(from->arrays, ARRAYS * count, "no memory for training");
   for (size_t i = 0; i < count_changed(t); i++)
     t->type->get(t->engine, arrays[i], from->arrays + i * count);
   return GCONV_OK;

@@ -207,8 +207,7 @@ static gconv_status take_class_weights(gconv_trainer *t, const gconv_training_op
     return GCONV_OK;
   if (info->class_count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "weights are for classes, and the data have none");
-  t->class_weights = malloc(info->class_count * sizeof *t->class_weights);
-  GCONV_NEED_MEMORY(t->class_weights, "no memory for the weights of classes");
+  GCONV_NEW(t->class_weights, info->class_count, "no memory for the weights of classes");
   for (size_t c = 0; c < info->class_count; c++)
     t->class_weights[c] = 1;
   for (size_t i = 0; i < o->weight_count; i++) {

@@ -355,8 +355,7 @@ static gconv_status take_slices(gconv_filters *slices, gconv_volume_taps *taps) 
   GCONV_NEW(taps->terms, count, "no memory for a filter");
   for (size_t k = 0; k < (is_line ? 1 : count); k++) {
     gconv_volume_term *term = &taps->terms[taps->count];
-    term->line = calloc(count, sizeof *term->line);
-    GCONV_NEED_MEMORY(term->line, "no memory for a filter");
+    GCONV_NEW(term->line, count, "no memory for a filter");
     taps->count++;
     term->plane = slices->items[k];
     slices->items[k] = (gconv_filter){0};

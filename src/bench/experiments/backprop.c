@@ -203,12 +203,10 @@ static gconv_status get_parameters(const problem *p, const learner *l, float *pa
   if (l->classic)
     return gconv_backprop_get(l->classic, parameters);
 #endif
-  gconv_network network = {0};
-  gconv_status status = gconv_trainer_network(l->trainer, true, &network);
-  if (status == GCONV_OK)
-    copy_parameters(&p->net, &network, parameters);
-  gconv_network_free(&network);
-  return status;
+  GCONV_ENDED_BY(gconv_network_free) gconv_network network = {0};
+  GCONV_TRY(gconv_trainer_network(l->trainer, true, &network));
+  copy_parameters(&p->net, &network, parameters);
+  return GCONV_OK;
 }
 
 /* ---- Gradients ---- */

@@ -209,10 +209,10 @@ static void measure_all(gconv_bench *bench, problem *p, bool extrema) {
 
 gconv_status gconv_bench_rbf(gconv_bench *bench, int32_t cases) {
   const int32_t columns = bench->grid->columns;
+  GCONV_ENDED_BY(free_problem)
   problem p = {.cases = (size_t)cases, .columns = (size_t)(columns > 0 ? columns : USUAL_COLUMNS)};
-  gconv_status status = fill_problem(&p);
-  for (int extrema = 0; status == GCONV_OK && extrema < 2; extrema++)
+  GCONV_TRY(fill_problem(&p));
+  for (int extrema = 0; extrema < 2; extrema++)
     measure_all(bench, &p, extrema == 1);
-  free_problem(&p);
-  return status;
+  return GCONV_OK;
 }

@@ -272,22 +272,20 @@ gconv_status gconv_bench_windows(gconv_bench *bench, int32_t window) {
   const figure *f = figures;
   while (strcmp(f->name, bench->experiment) != 0)
     f++;
-  stream s = {.window = 0};
-  gconv_status status = fill_stream(window, &s);
-  if (status == GCONV_OK) {
-    if (!f->speed_up || !bench->all)
-      measure_cores(bench, f, &s, bench->one, TOGETHER);
-    else /* only the outputs of one core are needed, to compare other outputs with them */
-      status = measure_plan(bench, &s, bench->one, TOGETHER, &(gconv_bench_row){.algorithm = "one-core"});
-    if (bench->all && (f->cores || !on_gpu))
-      measure_cores(bench, f, &s, bench->all, TOGETHER);
-    if (f->launches && !on_gpu)
-      measure_calls(bench, f, &s);
+  GCONV_ENDED_BY(free_stream) stream s = {.window = 0};
+  gconv_status status = GCONV_OK;
+  GCONV_TRY(fill_stream(window, &s));
+  if (!f->speed_up || !bench->all)
+    measure_cores(bench, f, &s, bench->one, TOGETHER);
+  else /* only the outputs of one core are needed, to compare other outputs with them */
+    status = measure_plan(bench, &s, bench->one, TOGETHER, &(gconv_bench_row){.algorithm = "one-core"});
+  if (bench->all && (f->cores || !on_gpu))
+    measure_cores(bench, f, &s, bench->all, TOGETHER);
+  if (f->launches && !on_gpu)
+    measure_calls(bench, f, &s);
 #ifdef GCONV_WITH_CUDA
-    if (on_gpu)
-      measure_gpu(bench, f, &s);
+  if (on_gpu)
+    measure_gpu(bench, f, &s);
 #endif
-  }
-  free_stream(&s);
   return status;
 }
