@@ -164,19 +164,15 @@ static gconv_gpu_elements joined(gconv_gpu_elements job) {
   return job;
 }
 
-static gconv_status run_floats(const gconv_gpu_elements *given, cudaStream_t stream) {
+static gconv_status run_floats(const gconv_gpu_elements *given, void *stream) {
   const gconv_gpu_elements job = joined(*given);
   int64_t lines = 1;
   for (int32_t i = 0; i + 1 < job.axes; i++)
     lines *= job.size[i];
   const int64_t count = lines * ((job.size[job.axes - 1] - 1) / SOME + 1);
   const bool fours = reads_fours(&job);
-  if (count < MOST_SHORT / 2)
-    launch_behind(chain_of_floats<uint32_t>, blocks_for(count), THREADS, 0, stream, job, lines, fours);
-  else
-    launch_behind(chain_of_floats<uint64_t>, blocks_for(count), THREADS, 0, stream, job, lines, fours);
-  LAUNCHED();
-  return GCONV_OK;
+  return start(count < MOST_SHORT / 2 ? chain_of_floats<uint32_t> : chain_of_floats<uint64_t>, blocks_for(count), stream,
+               job, lines, fours);
 }
 
 /* ---- One operation of numbers of any type ---- */
@@ -232,30 +228,22 @@ template <class T, class R, class Index> __global__ static void one_operation(gc
   }
 }
 
-template <class T, class R> static void launch_one(const gconv_gpu_elements *job, int64_t count, cudaStream_t stream) {
-  if (count <= MOST_SHORT)
-    launch_behind(one_operation<T, R, uint32_t>, blocks_for(count), THREADS, 0, stream, *job, count);
-  else
-    launch_behind(one_operation<T, R, uint64_t>, blocks_for(count), THREADS, 0, stream, *job, count);
+template <class T, class R> static gconv_status launch_one(const gconv_gpu_elements *job, int64_t count, void *stream) {
+  return start(count <= MOST_SHORT ? one_operation<T, R, uint32_t> : one_operation<T, R, uint64_t>, blocks_for(count),
+               stream, *job, count);
 }
 
-static gconv_status run_one(const gconv_gpu_elements *job, int64_t count, cudaStream_t stream) {
+static gconv_status run_one(const gconv_gpu_elements *job, int64_t count, void *stream) {
   const bool tests = job->out_type != job->type; /* the result is true or false */
   switch (job->type) {
 #define TYPE(type, number)                                                                                                  \
   case number:                                                                                                              \
-    if (tests)                                                                                                              \
-      launch_one<type, bool>(job, count, stream);                                                                           \
-    else                                                                                                                    \
-      launch_one<type, type>(job, count, stream);                                                                           \
-    break;
+    return tests ? launch_one<type, bool>(job, count, stream) : launch_one<type, type>(job, count, stream);
     GCONV_EACH_GPU_TYPE(TYPE)
 #undef TYPE
   default:
     return gconv_fail(GCONV_UNSUPPORTED, "has numbers of a type that GPUs do not compute here: take -d cpu");
   }
-  LAUNCHED();
-  return GCONV_OK;
 }
 
 gconv_status gconv_gpu_elements_launch(const gconv_gpu_elements *job, void *stream) {
@@ -266,7 +254,7 @@ gconv_status gconv_gpu_elements_launch(const gconv_gpu_elements *job, void *stre
   if (count == 0)
     return GCONV_OK;
   const bool floats = job->type == 1 && job->out_type == 1 && job->chain[0].code != WHERE;
-  return floats ? run_floats(job, (cudaStream_t)stream) : run_one(job, count, (cudaStream_t)stream);
+  return floats ? run_floats(job, stream) : run_one(job, count, stream);
 }
 
 /* ---- Casts ---- */
@@ -311,19 +299,16 @@ template <class T, class R> __global__ static void cast(gconv_gpu_cast job) {
   }
 }
 
-template <class T> static gconv_status cast_from(const gconv_gpu_cast *job, cudaStream_t stream) {
+template <class T> static gconv_status cast_from(const gconv_gpu_cast *job, void *stream) {
   switch (job->out_type) {
 #define TYPE(type, number)                                                                                                  \
   case number:                                                                                                              \
-    launch_behind(cast<T, type>, blocks_for(job->count), THREADS, 0, stream, *job);                                         \
-    break;
+    return start(cast<T, type>, blocks_for(job->count), stream, *job);
     GCONV_EACH_GPU_TYPE(TYPE)
 #undef TYPE
   default:
     return gconv_fail(GCONV_UNSUPPORTED, "makes numbers of a type that GPUs do not compute here: take -d cpu");
   }
-  LAUNCHED();
-  return GCONV_OK;
 }
 
 gconv_status gconv_gpu_cast_launch(const gconv_gpu_cast *job, void *stream) {
@@ -332,7 +317,7 @@ gconv_status gconv_gpu_cast_launch(const gconv_gpu_cast *job, void *stream) {
   switch (job->in_type) {
 #define TYPE(type, number)                                                                                                  \
   case number:                                                                                                              \
-    return cast_from<type>(job, (cudaStream_t)stream);
+    return cast_from<type>(job, stream);
     GCONV_EACH_GPU_TYPE(TYPE)
 #undef TYPE
   default:

@@ -7,8 +7,11 @@
 #include "kernels/cuda/graph/graph.h"
 #include "kernels/cuda/kinds/kinds.cuh"
 
-/* Returns from the calling function if the last launch failed. */
-#define LAUNCHED() CUDA_TRY(cudaGetLastError())
+/* Launches a kernel that begins with follow_kernel_before(), with THREADS threads a block. */
+template <class... TAKEN, class... GIVEN>
+static gconv_status start(void (*kernel)(TAKEN...), dim3 grid, void *stream, const GIVEN &...given) {
+  return CUDA_STATUS(launch_behind(kernel, grid, THREADS, 0, (cudaStream_t)stream, given...));
+}
 
 /* Indices are 32 bits wide where the elements allow it: divisions of 64 bits take several times as long. */
 enum : int64_t { MOST_SHORT = INT32_MAX };

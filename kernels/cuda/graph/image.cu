@@ -27,15 +27,11 @@ gconv_status gconv_gpu_put_launch(const gconv_gpu_put *job, void *stream) {
                      (job->height == job->from_rows || job->channels == 1);
   if (lines == 0 || job->width == 0)
     return GCONV_OK;
-  if (whole) {
+  if (whole)
     return CUDA_STATUS(cudaMemcpyAsync(job->to, job->from + (job->top - job->first) * job->all_width,
                                        (size_t)lines * (size_t)job->width * sizeof(float), cudaMemcpyDeviceToDevice,
                                        (cudaStream_t)stream));
-  }
-  launch_behind(put, dim3(blocks_for(job->width), (unsigned)(lines < 65535 ? lines : 65535)), THREADS, 0,
-                (cudaStream_t)stream, *job);
-  LAUNCHED();
-  return GCONV_OK;
+  return start(put, dim3(blocks_for(job->width), (unsigned)(lines < 65535 ? lines : 65535)), stream, *job);
 }
 
 /* ---- Out of the result ---- */
@@ -57,21 +53,17 @@ gconv_status gconv_gpu_take_launch(const gconv_gpu_take *job, void *stream) {
                      job->from_plane == job->width * job->height && job->to_plane == job->from_plane;
   if (lines == 0 || job->width == 0)
     return GCONV_OK;
-  if (dense && job->type == 1) {
+  if (dense && job->type == 1)
     return CUDA_STATUS(cudaMemcpyAsync(job->to, job->from, (size_t)lines * (size_t)job->width * sizeof(float),
                                        cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
-  }
   const dim3 grid(blocks_for(job->width), (unsigned)(lines < 65535 ? lines : 65535));
   switch (job->type) {
 #define TYPE(type, number)                                                                                                  \
   case number:                                                                                                              \
-    launch_behind(take<type>, grid, THREADS, 0, (cudaStream_t)stream, *job);                                                \
-    break;
+    return start(take<type>, grid, stream, *job);
     GCONV_EACH_GPU_TYPE(TYPE)
 #undef TYPE
   default:
     return gconv_fail(GCONV_UNSUPPORTED, "the result has numbers of a type that GPUs do not compute here: take -d cpu");
   }
-  LAUNCHED();
-  return GCONV_OK;
 }

@@ -73,20 +73,20 @@ static bool interleaves(const gconv_gpu_move *job, int64_t count) {
   return good;
 }
 
-static void launch_interleave(const gconv_gpu_move *job, int64_t count, cudaStream_t stream) {
+static gconv_status launch_interleave(const gconv_gpu_move *job, int64_t count, void *stream) {
   const int32_t last = job->axes - 2;
   divisors by = {};
   for (int32_t axis = 0; axis <= last; axis++)
     by.of[axis] = divisor::of(axis == last ? job->shape[axis] / 2 : job->shape[axis]);
-  launch_behind(interleave, blocks_for(count / 4), THREADS, 0, stream, *job, by, count / 4);
+  return start(interleave, blocks_for(count / 4), stream, *job, by, count / 4);
 }
 
-template <class T> static void launch_move(const gconv_gpu_move *job, int64_t count, cudaStream_t stream) {
+template <class T> static gconv_status launch_move(const gconv_gpu_move *job, int64_t count, void *stream) {
   divisors by = {};
   for (int32_t axis = 0; axis < job->axes && count <= MOST_SHORT; axis++)
     by.of[axis] = divisor::of(job->shape[axis]);
-  launch_behind(count <= MOST_SHORT ? move_elements<T, true> : move_elements<T, false>, blocks_for(count), THREADS, 0,
-                stream, *job, by, count);
+  return start(count <= MOST_SHORT ? move_elements<T, true> : move_elements<T, false>, blocks_for(count), stream, *job, by,
+               count);
 }
 
 gconv_status gconv_gpu_move_launch(const gconv_gpu_move *job, void *stream) {
@@ -96,23 +96,16 @@ gconv_status gconv_gpu_move_launch(const gconv_gpu_move *job, void *stream) {
     count *= joined.shape[i];
   if (count == 0)
     return GCONV_OK;
-  if (joined.axes <= 1 && (joined.axes == 0 || (joined.from_step[0] == 1 && joined.to_step[0] == 1))) {
+  if (joined.axes <= 1 && (joined.axes == 0 || (joined.from_step[0] == 1 && joined.to_step[0] == 1)))
     return CUDA_STATUS(
         cudaMemcpyAsync(job->to, job->from, (size_t)count * job->bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
-  }
   sort_axes(&joined);
   if (interleaves(&joined, count))
-    launch_interleave(&joined, count, (cudaStream_t)stream);
-  else if (job->bytes == 1)
-    launch_move<uint8_t>(&joined, count, (cudaStream_t)stream);
-  else if (job->bytes == 2)
-    launch_move<uint16_t>(&joined, count, (cudaStream_t)stream);
-  else if (job->bytes == 4)
-    launch_move<uint32_t>(&joined, count, (cudaStream_t)stream);
-  else
-    launch_move<uint64_t>(&joined, count, (cudaStream_t)stream);
-  LAUNCHED();
-  return GCONV_OK;
+    return launch_interleave(&joined, count, stream);
+  return job->bytes == 1   ? launch_move<uint8_t>(&joined, count, stream)
+         : job->bytes == 2 ? launch_move<uint16_t>(&joined, count, stream)
+         : job->bytes == 4 ? launch_move<uint32_t>(&joined, count, stream)
+                           : launch_move<uint64_t>(&joined, count, stream);
 }
 
 /* ---- By indices ---- */
@@ -132,14 +125,8 @@ gconv_status gconv_gpu_gather_launch(const gconv_gpu_gather *job, void *stream) 
   const int64_t count = job->outer * job->count * job->inner;
   if (count == 0)
     return GCONV_OK;
-  if (job->bytes == 1)
-    launch_behind(gather<uint8_t>, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
-  else if (job->bytes == 4)
-    launch_behind(gather<uint32_t>, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
-  else
-    launch_behind(gather<uint64_t>, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
-  LAUNCHED();
-  return GCONV_OK;
+  auto *kernel = job->bytes == 1 ? gather<uint8_t> : job->bytes == 4 ? gather<uint32_t> : gather<uint64_t>;
+  return start(kernel, blocks_for(count), stream, *job, count);
 }
 
 /* ---- Borders ---- */
@@ -180,23 +167,13 @@ template <class T> __global__ static void pad(const __grid_constant__ gconv_gpu_
   }
 }
 
-template <class T> static void launch_pad(const gconv_gpu_pad *job, int64_t count, cudaStream_t stream) {
-  const int64_t lines = count / job->out[job->axes - 1];
-  launch_behind(pad<T>, blocks_for(lines * 32), THREADS, 0, stream, *job, lines);
-}
-
 gconv_status gconv_gpu_pad_launch(const gconv_gpu_pad *job, void *stream) {
   int64_t count = 1;
   for (int32_t i = 0; i < job->axes; i++)
     count *= job->out[i];
   if (count == 0)
     return GCONV_OK;
-  if (job->bytes == 1)
-    launch_pad<uint8_t>(job, count, (cudaStream_t)stream);
-  else if (job->bytes == 4)
-    launch_pad<uint32_t>(job, count, (cudaStream_t)stream);
-  else
-    launch_pad<uint64_t>(job, count, (cudaStream_t)stream);
-  LAUNCHED();
-  return GCONV_OK;
+  const int64_t lines = count / job->out[job->axes - 1];
+  auto *kernel = job->bytes == 1 ? pad<uint8_t> : job->bytes == 4 ? pad<uint32_t> : pad<uint64_t>;
+  return start(kernel, blocks_for(lines * 32), stream, *job, lines);
 }

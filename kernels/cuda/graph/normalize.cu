@@ -95,14 +95,11 @@ gconv_status gconv_gpu_normalize_launch(const gconv_gpu_normalize *job, void *st
     return GCONV_OK;
   if (job->how == GCONV_NORM_GROUP) {
     const dim3 grid(PARTS, (unsigned)(groups < 65535 ? groups : 65535));
-    launch_behind(add_parts, grid, THREADS, 0, (cudaStream_t)stream, *job, job->channels / job->groups * job->plane);
-    LAUNCHED();
+    GCONV_TRY(start(add_parts, grid, stream, *job, job->channels / job->groups * job->plane));
   }
   const int64_t blocks = (job->plane - 1) / (THREADS * 4 * AT_A_TIME) + 1;
   const dim3 grid((unsigned)(blocks < 1024 ? blocks : 1024), (unsigned)(planes < 65535 ? planes : 65535));
-  launch_behind(scale_planes, grid, THREADS, 0, (cudaStream_t)stream, *job);
-  LAUNCHED();
-  return GCONV_OK;
+  return start(scale_planes, grid, stream, *job);
 }
 
 /* ---- Rows: the elements from an axis on ---- */
@@ -151,9 +148,7 @@ __global__ static void __launch_bounds__(THREADS) normalize_rows(gconv_gpu_rows 
 gconv_status gconv_gpu_rows_launch(const gconv_gpu_rows *job, void *stream) {
   if (job->rows == 0 || job->count == 0)
     return GCONV_OK;
-  launch_behind(normalize_rows, blocks_of(job->rows), THREADS, 0, (cudaStream_t)stream, *job);
-  LAUNCHED();
-  return GCONV_OK;
+  return start(normalize_rows, blocks_of(job->rows), stream, *job);
 }
 
 /* ---- Along an axis ---- */
@@ -240,12 +235,8 @@ template <bool WHOLE> __global__ static void __launch_bounds__(THREADS) along(gc
 gconv_status gconv_gpu_axis_launch(const gconv_gpu_axis *job, void *stream) {
   if (job->lines == 0 || job->count == 0)
     return GCONV_OK;
-  if (job->inner == 1 || job->lines < 4096)
-    launch_behind(along<true>, blocks_of(job->lines), THREADS, 0, (cudaStream_t)stream, *job);
-  else
-    launch_behind(along<false>, blocks_for(job->lines), THREADS, 0, (cudaStream_t)stream, *job);
-  LAUNCHED();
-  return GCONV_OK;
+  return job->inner == 1 || job->lines < 4096 ? start(along<true>, blocks_of(job->lines), stream, *job)
+                                              : start(along<false>, blocks_for(job->lines), stream, *job);
 }
 
 /* ---- Across channels ---- */
@@ -267,7 +258,5 @@ gconv_status gconv_gpu_across_launch(const gconv_gpu_across *job, void *stream) 
   const int64_t count = job->images * job->channels * job->plane;
   if (count == 0)
     return GCONV_OK;
-  launch_behind(across, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
-  LAUNCHED();
-  return GCONV_OK;
+  return start(across, blocks_for(count), stream, *job, count);
 }

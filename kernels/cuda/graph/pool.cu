@@ -75,13 +75,8 @@ gconv_status gconv_gpu_pool_launch(const gconv_gpu_pool *job, void *stream) {
   const gconv_gpu_span &high = job->d[1], &wide = job->d[2];
   const bool few = count <= MOST_SHORT, flat = job->d[0].kernel == 1 && job->d[0].in == 1 && job->d[0].out == 1;
   if (few && flat && !job->averages && high.kernel == wide.kernel && (wide.kernel == 2 || wide.kernel == 3) &&
-      high.dilation == 1 && wide.dilation == 1 && high.in * wide.in <= MOST_SHORT) {
-    launch_behind(wide.kernel == 2 ? largest_of_few<2> : largest_of_few<3>, blocks_for(count), THREADS, 0,
-                  (cudaStream_t)stream, *job, count, divisor::of(wide.out), divisor::of(high.out));
-    LAUNCHED();
-    return GCONV_OK;
-  }
-  launch_behind(job->averages ? pool<true> : pool<false>, blocks_for(count), THREADS, 0, (cudaStream_t)stream, *job, count);
-  LAUNCHED();
-  return GCONV_OK;
+      high.dilation == 1 && wide.dilation == 1 && high.in * wide.in <= MOST_SHORT)
+    return start(wide.kernel == 2 ? largest_of_few<2> : largest_of_few<3>, blocks_for(count), stream, *job, count,
+                 divisor::of(wide.out), divisor::of(high.out));
+  return start(job->averages ? pool<true> : pool<false>, blocks_for(count), stream, *job, count);
 }

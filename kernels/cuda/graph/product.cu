@@ -124,12 +124,8 @@ gconv_status gconv_gpu_product_launch(const gconv_gpu_product *job, void *stream
   const int64_t warps = THREADS / 32, elements = stack * job->m * job->n;
   const int64_t all_tiles = stack * ((job->m + TILE - 1) / TILE) * ((job->n + TILE - 1) / TILE);
   if (job->m <= FEW_ROWS && (job->b_row == 1 || job->n < 4096))
-    launch_behind(few_rows<true>, blocks_of((elements - 1) / warps + 1), THREADS, 0, (cudaStream_t)stream, *job, stack);
-  else if (job->m <= FEW_ROWS)
-    launch_behind(few_rows<false>, blocks_of((elements / 32 + job->m * stack) / warps + 1), THREADS, 0, (cudaStream_t)stream,
-                  *job, stack);
-  else
-    launch_behind(tiles, blocks_of(all_tiles), THREADS, 0, (cudaStream_t)stream, *job, stack);
-  LAUNCHED();
-  return GCONV_OK;
+    return start(few_rows<true>, blocks_of((elements - 1) / warps + 1), stream, *job, stack);
+  if (job->m <= FEW_ROWS)
+    return start(few_rows<false>, blocks_of((elements / 32 + job->m * stack) / warps + 1), stream, *job, stack);
+  return start(tiles, blocks_of(all_tiles), stream, *job, stack);
 }

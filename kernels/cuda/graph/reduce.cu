@@ -181,24 +181,19 @@ __global__ static void __launch_bounds__(THREADS) reduce_lines(const __grid_cons
   }
 }
 
-static gconv_status launch_lines(const gconv_gpu_reduce *job, cudaStream_t stream) {
+static gconv_status launch_lines(const gconv_gpu_reduce *job, void *stream) {
   const bool whole = job->count > 512, fours = job->count % 4 == 0 && (uintptr_t)job->in % 16 == 0;
-  launch_behind(whole   ? fours ? reduce_lines<true, 4> : reduce_lines<true, 1>
-                  : fours ? reduce_lines<false, 4>
-                        : reduce_lines<false, 1>,
-                blocks_of(whole ? job->outputs : (job->outputs - 1) / (THREADS / 32) + 1), THREADS, 0, stream, *job);
-  LAUNCHED();
-  return GCONV_OK;
+  auto *kernel = whole   ? fours ? reduce_lines<true, 4> : reduce_lines<true, 1>
+                   : fours ? reduce_lines<false, 4>
+                         : reduce_lines<false, 1>;
+  return start(kernel, blocks_of(whole ? job->outputs : (job->outputs - 1) / (THREADS / 32) + 1), stream, *job);
 }
 
-template <class T, class A> static gconv_status launch(const gconv_gpu_reduce *job, cudaStream_t stream) {
+template <class T, class A> static gconv_status launch(const gconv_gpu_reduce *job, void *stream) {
   const bool neighbours = job->reduced > 0 && job->step[job->reduced - 1] == 1;
-  if (neighbours ? job->count >= 16 : job->count >= 64 && job->outputs < 8192)
-    launch_behind(reduce<T, A, true>, blocks_of(job->outputs), THREADS, 0, stream, *job);
-  else
-    launch_behind(reduce<T, A, false>, blocks_for(job->outputs), THREADS, 0, stream, *job);
-  LAUNCHED();
-  return GCONV_OK;
+  return (neighbours ? job->count >= 16 : job->count >= 64 && job->outputs < 8192)
+             ? start(reduce<T, A, true>, blocks_of(job->outputs), stream, *job)
+             : start(reduce<T, A, false>, blocks_for(job->outputs), stream, *job);
 }
 
 gconv_status gconv_gpu_reduce_launch(const gconv_gpu_reduce *job, void *stream) {
@@ -206,14 +201,14 @@ gconv_status gconv_gpu_reduce_launch(const gconv_gpu_reduce *job, void *stream) 
     return GCONV_OK;
   const bool adds = job->how == GCONV_REDUCE_SUM || job->how == GCONV_REDUCE_MEAN;
   if (job->type == 1 && adds && job->kept == 1 && job->reduced == 1 && job->step[0] == 1 && job->kept_step[0] == job->count)
-    return launch_lines(job, (cudaStream_t)stream);
+    return launch_lines(job, stream);
   switch (job->type) {
   case 1:
-    return launch<float, double>(job, (cudaStream_t)stream);
+    return launch<float, double>(job, stream);
   case 6:
-    return launch<int32_t, int64_t>(job, (cudaStream_t)stream);
+    return launch<int32_t, int64_t>(job, stream);
   case 7:
-    return launch<int64_t, int64_t>(job, (cudaStream_t)stream);
+    return launch<int64_t, int64_t>(job, stream);
   default:
     return gconv_fail(GCONV_UNSUPPORTED, "has numbers of a type that GPUs do not compute here: take -d cpu");
   }

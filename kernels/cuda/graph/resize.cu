@@ -85,11 +85,6 @@ __global__ static void resize(const __grid_constant__ gconv_gpu_resize job, cons
   }
 }
 
-template <int CHANGED> static void launch(const gconv_gpu_resize *job, const tables &t, int64_t count, cudaStream_t stream) {
-  const int64_t lines = count / job->out[job->axes - 1];
-  launch_behind(resize<CHANGED>, blocks_for(lines * 32), THREADS, 0, stream, *job, t, lines);
-}
-
 gconv_status gconv_gpu_resize_launch(const gconv_gpu_resize *job, void *stream) {
   tables t = {};
   int64_t count = 1;
@@ -104,27 +99,11 @@ gconv_status gconv_gpu_resize_launch(const gconv_gpu_resize *job, void *stream) 
     t.step[i] = 1;
     for (int32_t axis = job->axis[i] + 1; axis < job->axes; axis++)
       t.step[i] *= job->in[axis];
-    launch_behind(fill_table, blocks_for(a->out), THREADS, 0, (cudaStream_t)stream, *a, t.of[i]);
-    LAUNCHED();
+    GCONV_TRY(start(fill_table, blocks_for(a->out), stream, *a, t.of[i]));
     memory += gconv_gpu_table_bytes(a);
   }
-  switch (job->changed) {
-  case 0:
-    launch<0>(job, t, count, (cudaStream_t)stream);
-    break;
-  case 1:
-    launch<1>(job, t, count, (cudaStream_t)stream);
-    break;
-  case 2:
-    launch<2>(job, t, count, (cudaStream_t)stream);
-    break;
-  case 3:
-    launch<3>(job, t, count, (cudaStream_t)stream);
-    break;
-  case 4:
-    launch<4>(job, t, count, (cudaStream_t)stream);
-    break;
-  }
-  LAUNCHED();
-  return GCONV_OK;
+  static constexpr decltype(&resize<0>) kernels[GCONV_GPU_RESIZED + 1] = {resize<0>, resize<1>, resize<2>, resize<3>,
+                                                                          resize<4>};
+  const int64_t lines = count / job->out[job->axes - 1];
+  return start(kernels[job->changed], blocks_for(lines * 32), stream, *job, t, lines);
 }
