@@ -118,8 +118,7 @@ static gconv_status record(gconv_graph_plan *p, gpu_plan *gpu) {
     cudaGraphDestroy(graph);
   GCONV_TRY(status);
   CUDA_TRY(ended);
-  CUDA_TRY(made);
-  return GCONV_OK;
+  return CUDA_STATUS(made);
 }
 
 gconv_status gconv_graph_gpu_open(gconv_graph_plan *p) {
@@ -152,8 +151,7 @@ void gconv_graph_gpu_close(void *memory) {
 
 gconv_status gconv_graph_gpu_run(const gconv_graph_plan *p, void *stream) {
   const gpu_plan *gpu = (const gpu_plan *)p->gpu;
-  CUDA_TRY(cudaGraphLaunch(gpu->recorded, (cudaStream_t)stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGraphLaunch(gpu->recorded, (cudaStream_t)stream));
 }
 
 gconv_status gconv_graph_gpu_run_and_wait(const gconv_graph_plan *p) {
@@ -169,8 +167,7 @@ static gconv_status copy(const gconv_graph_plan *p, void *to, const void *from, 
   const gpu_plan *gpu = (const gpu_plan *)p->gpu;
   gconv_cuda_guest guest(gpu->device);
   CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, gpu->stream));
-  CUDA_TRY(cudaStreamSynchronize(gpu->stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(gpu->stream));
 }
 
 gconv_status gconv_graph_gpu_write(const gconv_graph_plan *p, const gconv_tensor *to, const void *from) {

@@ -27,8 +27,7 @@ static gconv_status bring_weights(gconv_solver *solver, const gconv_node_work *w
   const gconv_layer_execution execution = execution_of(solver, work->workspace, work->stream);
   cudaGetLastError(); /* forgets errors from before acquire() */
   GCONV_TRY(algorithm->acquire(&execution, &solver->state));
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 gconv_status gconv_solver_gpu_open(gconv_solver *solver, const gconv_node_work *work) {

@@ -88,8 +88,7 @@ extern "C" gconv_status gconv_strided_copy_cuda(int device, const gconv_strided 
     copy<uint8_t, uint8_t><<<grid, BLOCK, 0, stream>>>(source, target, a, count);
   else
     copy<uint16_t, uint16_t><<<grid, BLOCK, 0, stream>>>(source, target, a, count);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 extern "C" void gconv_strided_free_cuda(int device, void *memory) {

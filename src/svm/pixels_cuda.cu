@@ -125,16 +125,14 @@ struct planes {
 static gconv_status sum_piece(gconv_svm_there *there, const planes &p, size_t first, size_t count) {
   gconv_svm_gpu_pixel_sums(&there->machine, &there->range, p.in + first, p.in_plane, count, PIECE, there->sums,
                            there->line.stream);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 static gconv_status vote_piece(gconv_svm_there *there, const planes &p, size_t first, size_t count) {
   GCONV_TRY(sum_piece(there, p, first, count));
   gconv_svm_gpu_pixel_votes(there->machine.classes, (const double *)there->arrays[3], there->sums, count, PIECE,
                             p.out + first, p.out_plane, there->line.stream);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* A piece in host memory, and its parts. */
@@ -168,8 +166,7 @@ static gconv_status put_planes(gconv_svm_there *there, const host_piece &h, cons
   CUDA_TRY(cudaMemcpy2DAsync(p.out + first, p.out_plane * sizeof(float), h.planes, h.count * sizeof(float),
                              h.count * sizeof(float), there->model->info.class_count, cudaMemcpyHostToDevice,
                              there->line.stream));
-  CUDA_TRY(cudaStreamSynchronize(there->line.stream));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(there->line.stream));
 }
 
 static void couple_turn(void *context, size_t turn, int seat) {

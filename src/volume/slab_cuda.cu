@@ -27,8 +27,7 @@ static void release(gconv_device *device, gconv_image *image) {
 static gconv_status upload(gconv_device *device, const gconv_image *host, const gconv_image *there) {
   gconv_cuda_guest guest(device->index);
   GCONV_TRY(gconv_upload((gconv_slabs *)device->state, device->threads, there, host, STREAM));
-  CUDA_TRY(cudaStreamSynchronize(STREAM));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaStreamSynchronize(STREAM));
 }
 
 static gconv_status download(gconv_device *device, const gconv_image *there, const gconv_image *host) {
@@ -82,24 +81,21 @@ static int blocks_for(size_t count) {
 static gconv_status fill(gconv_device *device, const gconv_image *to, float value) {
   gconv_cuda_guest guest(device->index);
   fill_samples<<<blocks_for(samples_of(to)), THREADS, 0, STREAM>>>((float *)to->data, value, samples_of(to));
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 static gconv_status add(gconv_device *device, const gconv_image *from, const gconv_image *to, float factor, bool adds) {
   gconv_cuda_guest guest(device->index);
   add_samples<<<blocks_for(samples_of(to)), THREADS, 0, STREAM>>>((const float *)from->data, (float *)to->data, factor, adds,
                                                                   samples_of(to));
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 static gconv_status finish(gconv_device *device, const gconv_slab_finish *how, const gconv_image *out) {
   gconv_cuda_guest guest(device->index);
   finish_samples<<<blocks_for(samples_of(out)), THREADS, 0, STREAM>>>(*how, *out, (size_t)out->width * (size_t)out->channels,
                                                                       samples_of(out));
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 extern "C" const gconv_slab_type gconv_slab_type_cuda = {true,     STREAM, allocate, release, upload,

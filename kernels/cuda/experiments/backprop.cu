@@ -37,8 +37,7 @@ static gconv_status check_net(const gconv_backprop_net *net) {
 }
 
 static gconv_status allocate(int64_t floats, float **memory) {
-  CUDA_TRY(cudaMalloc(memory, (size_t)floats * sizeof **memory));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMalloc(memory, (size_t)floats * sizeof **memory));
 }
 
 /* Copies cases x width numbers to the device; by_neuron: transposed to width x cases. */
@@ -161,6 +160,5 @@ extern "C" gconv_status gconv_backprop_time_parts(gconv_backprop *b, const char 
 extern "C" gconv_status gconv_backprop_get(const gconv_backprop *b, float *parameters) {
   const size_t count = (size_t)gconv_backprop_parameters(&b->run.net, b->run.net.layers + 1);
   CUDA_TRY(cudaStreamSynchronize(b->run.stream));
-  CUDA_TRY(cudaMemcpy(parameters, b->run.parameters, count * sizeof *parameters, cudaMemcpyDeviceToHost));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMemcpy(parameters, b->run.parameters, count * sizeof *parameters, cudaMemcpyDeviceToHost));
 }

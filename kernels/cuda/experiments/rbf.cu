@@ -219,15 +219,13 @@ void run_once(const gconv_rbf *r) {
 /* ---- Memory ---- */
 
 template <class T> gconv_status allocate(size_t count, T **memory) {
-  CUDA_TRY(cudaMalloc((void **)memory, count * sizeof **memory));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMalloc((void **)memory, count * sizeof **memory));
 }
 
 /* Allocates memory for `count` numbers of the host, and copies them there. */
 template <class T> gconv_status put(const T *from, size_t count, T **memory) {
   GCONV_TRY(allocate(count, memory));
-  CUDA_TRY(cudaMemcpy(*memory, from, count * sizeof *from, cudaMemcpyHostToDevice));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMemcpy(*memory, from, count * sizeof *from, cudaMemcpyHostToDevice));
 }
 
 /* Returns the place of number k of case i. Extrema see the numbers as they are. */
@@ -277,8 +275,7 @@ gconv_status put_images(gconv_rbf *r) {
     CUDA_TRY(cudaCreateSurfaceObject(&r->surfaces[v], &resource));
   }
   copy_vectors(r);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 /* Makes the arguments of gconv's own rows. The first cases are the wanted rows. */
@@ -316,9 +313,8 @@ gconv_status put_digits(gconv_rbf *r) {
   if (bytes == 0)
     return GCONV_OK;
   CUDA_TRY(cudaMalloc(&r->digit_memory, bytes));
-  CUDA_TRY(gconv_svm_gpu_digits_make(&formula, &cases, r->members, r->order.cases, GCONV_RBF_TOGETHER, r->digit_memory, NULL,
-                                     &r->digits));
-  return GCONV_OK;
+  return CUDA_STATUS(gconv_svm_gpu_digits_make(&formula, &cases, r->members, r->order.cases, GCONV_RBF_TOGETHER,
+                                               r->digit_memory, NULL, &r->digits));
 }
 
 /* Raises the limit of shared memory for the two vectors of `local`. */
@@ -352,8 +348,7 @@ gconv_status fill(gconv_rbf *r) {
     GCONV_TRY(put_digits(r));
   }
   CUDA_TRY(cudaEventCreate(&r->begin));
-  CUDA_TRY(cudaEventCreate(&r->end));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaEventCreate(&r->end));
 }
 
 } // namespace
@@ -399,8 +394,7 @@ extern "C" gconv_status gconv_rbf_get(const gconv_rbf *rbf, float *rows, uint32_
 }
 
 extern "C" gconv_status gconv_rbf_get_value(const gconv_rbf *rbf, float *value) {
-  CUDA_TRY(cudaMemcpy(value, rbf->out, sizeof *value, cudaMemcpyDeviceToHost));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMemcpy(value, rbf->out, sizeof *value, cudaMemcpyDeviceToHost));
 }
 
 extern "C" void gconv_rbf_free(gconv_rbf *rbf) {

@@ -76,8 +76,7 @@ template <bool TEXTURE> void launch(const gconv_window_net *w, int32_t count, co
 }
 
 gconv_status allocate(size_t floats, float **memory) {
-  CUDA_TRY(cudaMalloc((void **)memory, floats * sizeof **memory));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMalloc((void **)memory, floats * sizeof **memory));
 }
 
 gconv_status put_weights(gconv_window_net *w) {
@@ -109,8 +108,7 @@ gconv_status make_texture(gconv_window_net *w) {
   resource.res.linear.devPtr = w->weights;
   resource.res.linear.desc = cudaCreateChannelDesc<float>();
   resource.res.linear.sizeInBytes = (size_t)GCONV_WINDOW_NET_LAYERS * w->order.window * w->pitch * sizeof(float);
-  CUDA_TRY(cudaCreateTextureObject(&w->texture, &resource, &texture, NULL));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaCreateTextureObject(&w->texture, &resource, &texture, NULL));
 }
 
 gconv_status fill(gconv_window_net *w) {
@@ -151,8 +149,7 @@ extern "C" gconv_status gconv_window_net_take(gconv_window_net *w, const float *
   else
     launch<false>(w, count, &last);
   CUDA_TRY(cudaGetLastError());
-  CUDA_TRY(cudaMemcpy(outputs, last, bytes, cudaMemcpyDeviceToHost));
-  return GCONV_OK;
+  return CUDA_STATUS(cudaMemcpy(outputs, last, bytes, cudaMemcpyDeviceToHost));
 }
 
 extern "C" void gconv_window_net_free(gconv_window_net *w) {

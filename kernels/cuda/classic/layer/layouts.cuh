@@ -120,8 +120,7 @@ template <int X> gconv_status execute(const gconv_layer_execution *e) {
   if (X != 1)
     rearrange<X>
         <<<there.blocks, there.threads, 0, stream>>>(made, e->out, problem->images, problem->filters, out_plane, true);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return CUDA_STATUS(cudaGetLastError());
 }
 
 const char *supports(const gconv_layer_problem *problem) {
