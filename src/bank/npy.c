@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-static bool recognise(const uint8_t *bytes, size_t size) {
-  return gconv_npy_sniff(bytes, size);
-}
-
 static const char *kind_name(char kind) {
   return kind == 'f' ? "float" : kind == 'u' ? "uint" : kind == 'i' ? "int" : "bool";
 }
@@ -100,7 +96,7 @@ const gconv_bank_syntax gconv_bank_syntax_npy = {
     .name = "npy",
     .help = "an array of NumPy: filters x channels x rows x columns, or filters x rows x columns",
     .extension = ".npy",
-    .recognise = recognise,
+    .recognise = gconv_npy_sniff,
     .open = open_npy,
     .read = read_npy,
     .close = close_npy,

@@ -11,10 +11,6 @@ typedef struct npz_state {
   size_t *members; /* owned, [file->count]: the member of each entry */
 } npz_state;
 
-static bool recognise(const uint8_t *bytes, size_t size) {
-  return gconv_zip_sniff(bytes, size);
-}
-
 /* Opens a member, and reads the header of its array. The caller closes `source` in any case. */
 static gconv_status begin_array(gconv_bank_file *file, size_t member, gconv_source *source, gconv_npy_header *header) {
   const npz_state *state = file->state;
@@ -84,7 +80,7 @@ const gconv_bank_syntax gconv_bank_syntax_npz = {
     .name = "npz",
     .help = "an archive of NumPy; its arrays are read like .npy files",
     .extension = ".npz",
-    .recognise = recognise,
+    .recognise = gconv_zip_sniff,
     .open = open_npz,
     .read = read_npz,
     .close = close_npz,
