@@ -4,6 +4,7 @@
 #include "cli/bank.h"
 #include "cli/classify.h"
 #include "cli/job.h"
+#include "image/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,11 +60,9 @@ static gconv_status widen(gconv_image *image) {
   gconv_image wide = {.type = image->type, .frames = 1, .height = image->height, .width = image->width, .channels = 3};
   GCONV_TRY(gconv_image_allocate(&wide));
   const size_t bytes = gconv_type_bytes(image->type), step = bytes * (image->planar ? 1 : (size_t)image->channels);
-  for (size_t y = 0; y < (size_t)wide.height; y++)
-    for (size_t x = 0; x < (size_t)wide.width; x++)
-      for (size_t c = 0; c < 3; c++)
-        memcpy((uint8_t *)wide.data + y * wide.row_bytes + (3 * x + c) * bytes,
-               (const uint8_t *)image->data + y * image->row_bytes + x * step, bytes);
+  for (int32_t y = 0; y < wide.height; y++)
+    for (size_t i = 0; i < 3 * (size_t)wide.width; i++)
+      memcpy((uint8_t *)gconv_row_at(&wide, 0, y) + i * bytes, (uint8_t *)gconv_row_at(image, 0, y) + i / 3 * step, bytes);
   gconv_image_free(image);
   *image = wide;
   return GCONV_OK;

@@ -8,6 +8,7 @@
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 #include "gconv_science.h"
+#include "image/layout.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,11 +41,8 @@ static gconv_status take_frame(const gconv_image *image, int32_t frame, gconv_fi
                            .anchor_column = image->width / 2};
   GCONV_NEED_MEMORY(filter->name && filter->taps, "no memory for the PSF");
   for (size_t i = 0; i < count; i++) {
-    const void *row = (const uint8_t *)image->data + (size_t)frame * image->plane_bytes + i / width * image->row_bytes;
-    const size_t at = i % width * step;
-    filter->taps[i] = image->type == GCONV_U8    ? (float)((const uint8_t *)row)[at]
-                      : image->type == GCONV_U16 ? (float)((const uint16_t *)row)[at]
-                                                 : ((const float *)row)[at];
+    const void *row = gconv_row_at(image, (size_t)frame, (int64_t)(i / width));
+    filter->taps[i] = (float)gconv_stored_at(image->type, row, i % width * step);
   }
   return GCONV_OK;
 }
@@ -77,8 +75,7 @@ static gconv_status make_solid(gconv_device *device, const char *spec, const dou
   const gconv_volume_options options = {.plain = gconv_options_default()};
   GCONV_TRY(gconv_image_allocate(&point));
   memset(point.data, 0, point.plane_bytes * (size_t)point.frames);
-  ((float *)(void *)((uint8_t *)point.data + (size_t)radius[0] * point.plane_bytes +
-                     (size_t)radius[1] * point.row_bytes))[radius[2]] = 1;
+  ((float *)gconv_row_at(&point, (size_t)radius[0], radius[1]))[radius[2]] = 1;
   GCONV_TRY(gconv_volume_filter(device, &point, spec, &options, &picture));
   return take_picture(spec, &picture, psf);
 }
@@ -150,33 +147,23 @@ static void tell(const deconvolve_settings *settings, const gconv_image *image, 
 
 /* Replaces an image of floats by one of another type. Prints how many samples are clamped. */
 static gconv_status convert(gconv_image *image, gconv_type type, bool quiet) {
-  gconv_image made = {.type = type,
-                      .frames = image->frames,
-                      .height = image->height,
-                      .width = image->width,
-                      .channels = image->channels,
-                      .planar = image->planar,
-                      .alpha = image->alpha};
+  gconv_image made = gconv_header_with(image, type, image->channels, image->planar);
   uint64_t clamped = 0;
+  made.alpha = image->alpha;
   if (type == GCONV_F32)
     return GCONV_OK;
   GCONV_TRY(gconv_image_allocate(&made));
   const double white = type == GCONV_U8 ? 255 : 65535;
-  const size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
-  const size_t row = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels);
-  for (size_t i = 0; i < planes * (size_t)image->height; i++) {
-    const size_t p = i / (size_t)image->height, y = i % (size_t)image->height;
-    const void *from = (const uint8_t *)image->data + p * image->plane_bytes + y * image->row_bytes;
-    void *to = (uint8_t *)made.data + p * made.plane_bytes + y * made.row_bytes;
-    for (size_t x = 0; x < row; x++) {
-      const double v = rint((double)((const float *)from)[x] * white), level = v > white ? white : v > 0 ? v : 0;
-      clamped += v > white || v < 0;
-      if (type == GCONV_U8)
-        ((uint8_t *)to)[x] = (uint8_t)level;
-      else
-        ((uint16_t *)to)[x] = (uint16_t)level;
+  for (size_t p = 0; p < gconv_planes_of(image); p++)
+    for (int32_t y = 0; y < image->height; y++) {
+      const float *from = gconv_row_at(image, p, y);
+      void *to = gconv_row_at(&made, p, y);
+      for (size_t x = 0; x < gconv_samples_of(image); x++) {
+        const double v = rint((double)from[x] * white);
+        clamped += v > white || v < 0;
+        gconv_store_at(type, to, x, v > white ? white : v > 0 ? v : 0);
+      }
     }
-  }
   if (clamped > 0 && !quiet)
     gconv_say("%llu samples of the result lie beyond black and white, and are clamped: --depth float keeps them, in formats "
               "that hold floats",

@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "cli/bank.h"
 #include "cli/job.h"
+#include "image/layout.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -76,14 +77,12 @@ static void add_filters(uint64_t *hash, const gconv_filters *filters) {
 static void add_mask(uint64_t *hash, const gconv_image *mask) {
   if (!mask->data)
     return;
-  const size_t planes = (size_t)mask->frames * (mask->planar ? (size_t)mask->channels : 1);
-  const size_t row = (size_t)mask->width * (mask->planar ? 1 : (size_t)mask->channels) * gconv_type_bytes(mask->type);
+  const size_t row = gconv_samples_of(mask) * gconv_type_bytes(mask->type);
   add_text(hash, "mask %s %d %d %d %d", gconv_type_name(mask->type), (int)mask->width, (int)mask->height,
            (int)mask->channels, mask->alpha);
-  for (size_t i = 0; i < planes * (size_t)mask->height; i++) {
-    const size_t plane = i / (size_t)mask->height, y = i % (size_t)mask->height;
-    add_bytes(hash, (const uint8_t *)mask->data + plane * mask->plane_bytes + y * mask->row_bytes, row);
-  }
+  for (size_t plane = 0; plane < gconv_planes_of(mask); plane++)
+    for (int32_t y = 0; y < mask->height; y++)
+      add_bytes(hash, gconv_row_at(mask, plane, y), row);
 }
 
 gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest) {

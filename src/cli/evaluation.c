@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/evaluation.h"
+#include "base/element.h"
 #include "cli/learn.h"
 #include "cli/page.h"
+#include "image/layout.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,17 +39,9 @@ void gconv_mistakes_free(gconv_mistakes *mistakes) {
 /* ---- Pictures --------------------------------------------------------------------------------------------------------- */
 
 static double sample_at(const gconv_image *image, int32_t y, int32_t x, int32_t channel) {
-  const size_t plane = image->planar ? (size_t)channel * image->plane_bytes : 0;
   const size_t at = image->planar ? (size_t)x : (size_t)x * (size_t)image->channels + (size_t)channel;
-  const void *row = (const uint8_t *)image->data + plane + (size_t)y * image->row_bytes;
-  switch (image->type) {
-  case GCONV_U8:
-    return ((const uint8_t *)row)[at] / 255.0;
-  case GCONV_U16:
-    return ((const uint16_t *)row)[at] / 65535.0;
-  default:
-    return (double)((const float *)row)[at];
-  }
+  const void *row = gconv_row_at(image, image->planar ? (size_t)channel : 0, y);
+  return gconv_stored_at(image->type, row, at) / gconv_level_of_white(image->type);
 }
 
 static uint8_t level_of(double value) {

@@ -4,6 +4,7 @@
 #include "cli/job.h"
 #include "cli/job_holes.h"
 #include "cli/terminal.h"
+#include "image/layout.h"
 
 #include <math.h>
 
@@ -83,8 +84,7 @@ static const gconv_filter *find_rim(const gconv_main_job *job, reach *width, rim
 /* True if a pixel of the mask is neither black nor transparent. */
 static bool counts(const gconv_image *mask, int64_t y, int64_t x) {
   size_t sample = gconv_type_bytes(mask->type), colours = (size_t)(mask->channels - mask->alpha) * sample;
-  const uint8_t *pixel =
-      (const uint8_t *)mask->data + (size_t)y * mask->row_bytes + (size_t)x * (size_t)mask->channels * sample;
+  const uint8_t *pixel = (const uint8_t *)gconv_row_at(mask, 0, y) + (size_t)x * (size_t)mask->channels * sample;
   bool colour = false, opaque = !mask->alpha;
   for (size_t i = 0; i < colours; i++)
     colour |= pixel[i] != 0;

@@ -2,15 +2,14 @@
 #include "cli/overlay.h"
 #include "cli/evaluation.h"
 #include "cli/page.h"
+#include "image/layout.h"
 
 #include <string.h>
 
 typedef enum layer { PICTURE, TRUTH, PREDICTION, ERRORS, LAYERS } layer;
 
 unsigned gconv_overlay_number(const gconv_image *image, int32_t y, int32_t x) {
-  const uint8_t *row = (const uint8_t *)image->data + (size_t)y * image->row_bytes;
-  size_t at = (size_t)x * (size_t)image->channels;
-  return image->type == GCONV_U8 ? row[at] : ((const uint16_t *)(const void *)row)[at];
+  return (unsigned)gconv_stored_at(image->type, gconv_row_at(image, 0, y), (size_t)x * (size_t)image->channels);
 }
 
 /* Sets the colour of a class; black if the number is no class. */
@@ -45,8 +44,8 @@ static void put_layer(FILE *out, const gconv_overlay *o, layer what, const gconv
     return;
   for (int32_t y = 0; y < drawn.height; y++)
     for (int32_t x = 0; x < drawn.width; x++) {
-      const uint8_t *from = (const uint8_t *)picture->data + (size_t)y * picture->row_bytes + 3 * (size_t)x;
-      uint8_t *to = (uint8_t *)drawn.data + (size_t)y * drawn.row_bytes + 3 * (size_t)x, colour[3];
+      const uint8_t *from = (const uint8_t *)gconv_row_at(picture, 0, y) + 3 * x;
+      uint8_t *to = (uint8_t *)gconv_row_at(&drawn, 0, y) + 3 * x, colour[3];
       bool over = what != PICTURE && find_colour(o, what, step, y, x, colour);
       for (int c = 0; c < 3; c++)
         to[c] = over ? (uint8_t)((2 * from[c] + 3 * colour[c]) / 5) : what == ERRORS ? from[c] / 2 : from[c];

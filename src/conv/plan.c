@@ -15,14 +15,11 @@
 static gconv_image output_header(const gconv_filter_plan *plan, const gconv_pass *pass, gconv_type type) {
   const gconv_image *in = &plan->convolved;
   const gconv_problem *problem = &pass->problem;
-  gconv_image header = {.type = type,
-                        .frames = in->frames,
-                        .height = problem->out_height,
-                        .width = problem->out_width,
-                        .channels = in->channels,
-                        .planar = in->planar,
-                        .alpha = in->alpha,
-                        .has_nodata = plan->base.like.has_nodata};
+  gconv_image header = gconv_header_with(in, type, in->channels, in->planar);
+  header.height = problem->out_height;
+  header.width = problem->out_width;
+  header.alpha = in->alpha;
+  header.has_nodata = plan->base.like.has_nodata;
   bool kept;
   header.nodata = header.has_nodata ? gconv_nodata_as(&plan->base.like, type, &kept) : 0;
   if (problem->epilogue.combine == GCONV_COMBINE_STACK) {

@@ -241,12 +241,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
   GCONV_TRY(find_outputs(order, w, plan));
   if (order->extent == GCONV_PLAN_WHOLE && w->options.nan != GCONV_NAN_ZERO)
     gconv_warn_of_nodata(&plan->source, &plan->base.outputs[0]);
-  plan->middle = (gconv_image){.type = GCONV_F32,
-                               .frames = like->frames,
-                               .height = like->height,
-                               .width = like->width,
-                               .channels = like->channels - plan->keeps_alpha,
-                               .planar = like->planar};
+  plan->middle = gconv_header_with(like, GCONV_F32, like->channels - plan->keeps_alpha, like->planar);
   GCONV_TRY(make_inner(order, w, plan, false, &plan->values));
   plan->divides = gconv_weighted_divides(&w->options) || (plan->source.has_nodata && w->options.nan != GCONV_NAN_ZERO);
   if (plan->divides) {

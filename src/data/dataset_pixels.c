@@ -9,6 +9,7 @@
 #include "data/random.h"
 #include "data/store.h"
 #include "gconv_classify.h"
+#include "image/layout.h"
 
 #include <math.h>
 #include <string.h>
@@ -101,9 +102,7 @@ static gconv_status read_mask(pixel_set *set, size_t index, gconv_image *mask) {
 }
 
 static unsigned mask_at(const gconv_image *mask, int32_t y, int32_t x) {
-  const uint8_t *row = (const uint8_t *)mask->data + (size_t)y * mask->row_bytes;
-  size_t at = (size_t)x * (size_t)mask->channels;
-  return mask->type == GCONV_U8 ? row[at] : ((const uint16_t *)(const void *)row)[at];
+  return (unsigned)gconv_stored_at(mask->type, gconv_row_at(mask, 0, y), (size_t)x * (size_t)mask->channels);
 }
 
 /* Counts the numbers in all masks: counts[v] pixels are v. Also counts the labelled pixels of each mask. */

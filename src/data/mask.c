@@ -6,6 +6,7 @@
 #include "base/npy_header.h"
 #include "base/status.h"
 #include "gconv_classify.h"
+#include "image/layout.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,16 +48,16 @@ static gconv_status count_floats(const char *path, gconv_image *mask) {
   GCONV_ENDED_BY(gconv_image_free)
   gconv_image made = {.type = GCONV_U16, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
   GCONV_TRY(gconv_image_allocate(&made));
-  for (size_t y = 0; y < (size_t)made.height; y++) {
-    const float *from = (const float *)(const void *)((const uint8_t *)mask->data + y * mask->row_bytes);
-    uint16_t *to = (uint16_t *)(void *)((uint8_t *)made.data + y * made.row_bytes);
+  for (int32_t y = 0; y < made.height; y++) {
+    const float *from = gconv_row_at(mask, 0, y);
+    uint16_t *to = gconv_row_at(&made, 0, y);
     for (size_t x = 0; x < (size_t)made.width; x++) {
       const float number = from[x * (size_t)(mask->planar ? 1 : mask->channels)];
       if (!(number >= 0 && number <= UINT16_MAX && number == floorf(number)))
         return gconv_fail(GCONV_BAD_FILE,
-                          "%s: has %g in column %zu of row %zu: the numbers of a mask are whole, from 0, which is "
+                          "%s: has %g in column %zu of row %d: the numbers of a mask are whole, from 0, which is "
                           "unlabelled, to 65535",
-                          path, (double)number, x, y);
+                          path, (double)number, x, (int)y);
       to[x] = (uint16_t)number;
     }
   }
@@ -95,8 +96,7 @@ gconv_status gconv_mask_take(const gconv_image *given, const char *name, gconv_i
                         .channels = given->planar ? 1 : given->channels, /* of planes, only the numbers are needed */
                         .alpha = given->alpha && !given->planar};
   GCONV_TRY(gconv_image_allocate(mask));
-  for (size_t y = 0; y < (size_t)mask->height; y++)
-    memcpy((uint8_t *)mask->data + y * mask->row_bytes, (const uint8_t *)given->data + y * given->row_bytes,
-           mask->row_bytes);
+  for (int32_t y = 0; y < mask->height; y++)
+    memcpy(gconv_row_at(mask, 0, y), gconv_row_at(given, 0, y), mask->row_bytes);
   return mask->type == GCONV_F32 ? count_floats(name, mask) : GCONV_OK;
 }

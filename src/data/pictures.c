@@ -6,6 +6,7 @@
 #include "base/folders.h"
 #include "base/memory.h"
 #include "image/colour.h"
+#include "image/layout.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -85,12 +86,10 @@ gconv_status gconv_pictures_add(gconv_pictures *pictures, const char *path, size
 
 /* Returns a checksum of the samples of an image. */
 static uint32_t sum_samples(const gconv_image *image) {
-  const size_t planes = (size_t)(image->planar ? image->channels : 1);
-  const size_t row = (size_t)image->width * (size_t)(image->planar ? 1 : image->channels) * gconv_type_bytes(image->type);
   uint32_t sum = 0;
-  for (size_t p = 0; p < planes; p++)
-    for (size_t y = 0; y < (size_t)image->height; y++)
-      sum = gconv_crc32(sum, (const uint8_t *)image->data + p * image->plane_bytes + y * image->row_bytes, row);
+  for (size_t p = 0; p < (size_t)(image->planar ? image->channels : 1); p++)
+    for (int32_t y = 0; y < image->height; y++)
+      sum = gconv_crc32(sum, gconv_row_at(image, p, y), gconv_samples_of(image) * gconv_type_bytes(image->type));
   return sum;
 }
 

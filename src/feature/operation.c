@@ -47,8 +47,7 @@ enum { PIECE = 256 }; /* pixels that are converted at a time */
 static void fetch_planar(const source *s, int32_t y, int32_t x, int32_t count, float *row) {
   const gconv_image *image = s->image;
   size_t plane = (size_t)s->frame * (size_t)image->channels + (size_t)s->channel;
-  const uint8_t *from =
-      (const uint8_t *)image->data + plane * image->plane_bytes + (size_t)(y - s->first) * image->row_bytes;
+  const uint8_t *from = gconv_row_at(image, plane, y - s->first);
   gconv_colour_to_float_row(image->type, from + (size_t)x * gconv_type_bytes(image->type), row, (size_t)count);
 }
 
@@ -314,12 +313,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
     return gconv_fail(GCONV_TOO_LARGE, "features of %d channels are too many", (int)plan->channels);
   GCONV_NEW(base->outputs, 1, "no memory for a plan");
   base->output_count = 1;
-  *base->outputs = (gconv_image){.type = GCONV_F32,
-                                 .frames = like->frames,
-                                 .height = like->height,
-                                 .width = like->width,
-                                 .channels = plan->channels * plan->operation->list.outputs,
-                                 .planar = true};
+  *base->outputs = gconv_header_with(like, GCONV_F32, plan->channels * plan->operation->list.outputs, true);
   fill_info(plan);
   return order->extent == GCONV_PLAN_WHOLE ? begin(plan) : GCONV_OK;
 }

@@ -7,15 +7,20 @@
 /* ---- Headers and parts --------------------------------------------------------------------------------------------- */
 
 gconv_image gconv_header_of(const gconv_image *image) {
-  return (gconv_image){.type = image->type,
+  gconv_image header = gconv_header_with(image, image->type, image->channels, image->planar);
+  header.alpha = image->alpha;
+  header.has_nodata = image->has_nodata;
+  header.nodata = image->nodata;
+  return header;
+}
+
+gconv_image gconv_header_with(const gconv_image *image, gconv_type type, int32_t channels, bool planar) {
+  return (gconv_image){.type = type,
                        .frames = image->frames,
                        .height = image->height,
                        .width = image->width,
-                       .channels = image->channels,
-                       .planar = image->planar,
-                       .alpha = image->alpha,
-                       .has_nodata = image->has_nodata,
-                       .nodata = image->nodata};
+                       .channels = channels,
+                       .planar = planar};
 }
 
 double gconv_pixel_bytes(const gconv_image *image) {

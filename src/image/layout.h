@@ -37,6 +37,8 @@ GCONV_C_BEGIN
 
 /* Returns the header of an image, without pixels and metadata. */
 gconv_image gconv_header_of(const gconv_image *image);
+/* Returns the header of an image of the same frames and size, without alpha. */
+gconv_image gconv_header_with(const gconv_image *image, gconv_type type, int32_t channels, bool planar);
 /* Returns how many bytes the samples of an image have. Only the header counts. */
 double gconv_pixel_bytes(const gconv_image *image);
 /* Returns the bytes of the samples of one row; if the image is planar, of one plane. Only the header counts. */

@@ -47,13 +47,9 @@ gconv_status gconv_before_header(const gconv_image *like, const gconv_options *o
     return gconv_fail(GCONV_BAD_ARGUMENT, "gray needs pixels of red, green and blue; this image has %s%d channels",
                       like->planar ? "planes of " : "", like->channels);
   bool becomes_float = options->linear || premultiplies(like, options) || greys_to_float(like, options);
-  *header = (gconv_image){.type = becomes_float ? GCONV_F32 : like->type,
-                          .frames = like->frames,
-                          .height = like->height,
-                          .width = like->width,
-                          .channels = like->channels - (greys(like, options) ? 2 : 0) - (drops(like, options) ? 1 : 0),
-                          .planar = like->planar,
-                          .alpha = like->alpha && !drops(like, options)};
+  const int32_t channels = like->channels - (greys(like, options) ? 2 : 0) - (drops(like, options) ? 1 : 0);
+  *header = gconv_header_with(like, becomes_float ? GCONV_F32 : like->type, channels, like->planar);
+  header->alpha = like->alpha && !drops(like, options);
   return GCONV_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/nodata.h"
 #include "image/colour.h"
+#include "image/layout.h"
 #include "restore/restore.h"
 
 #include <float.h>
@@ -67,12 +68,11 @@ static gconv_status take_psf(const gconv_filter *planes, int32_t count, bool cla
 
 /* ---- Frames ---------------------------------------------------------------------------------------------------------- */
 
-/* Returns the byte at which channel c of row y of a frame begins. Sets *step to the samples from a pixel to the next. */
-static size_t place_of(const gconv_image *image, int32_t frame, int32_t y, int32_t c, size_t *step) {
+/* Returns where channel c of row y of a frame begins. Sets *step to the samples from a pixel to the next. */
+static void *place_of(const gconv_image *image, int32_t frame, size_t y, int32_t c, size_t *step) {
   const size_t plane = image->planar ? (size_t)frame * (size_t)image->channels + (size_t)c : (size_t)frame;
   *step = image->planar ? 1 : (size_t)image->channels;
-  return plane * image->plane_bytes + (size_t)y * image->row_bytes +
-         (image->planar ? 0 : (size_t)c * gconv_type_bytes(image->type));
+  return (uint8_t *)gconv_row_at(image, plane, (int64_t)y) + (image->planar ? 0 : (size_t)c * gconv_type_bytes(image->type));
 }
 
 static float *samples_of(const gconv_restored *r, int32_t plane) {
@@ -101,7 +101,7 @@ static void load_row(void *context, size_t y, int seat) {
   uint64_t missing = 0, below = 0;
   for (int32_t c = 0; c < (image->planar ? r->channels : 1); c++) {
     size_t step;
-    const void *from = (const uint8_t *)image->data + place_of(image, r->frame + f->plane, (int32_t)y, c, &step);
+    const void *from = place_of(image, r->frame + f->plane, y, c, &step);
     gconv_colour_to_float_row(image->type, from, floats, f->row);
     gconv_nodata_mark(image, from, f->row, marks);
     for (size_t i = 0; i < f->row; i++) {
@@ -128,9 +128,8 @@ static void store_row(void *context, size_t y, int seat) {
   const float *samples = samples_of(r, f->plane);
   for (int32_t c = 0; c < image->channels; c++) {
     size_t step, from_step;
-    float *to =
-        (float *)(void *)((uint8_t *)f->result->data + place_of(f->result, r->frame + f->plane, (int32_t)y, c, &step));
-    const uint8_t *alpha = (const uint8_t *)image->data + place_of(image, r->frame + f->plane, (int32_t)y, c, &from_step);
+    float *to = place_of(f->result, r->frame + f->plane, y, c, &step);
+    const uint8_t *alpha = place_of(image, r->frame + f->plane, y, c, &from_step);
     for (size_t x = 0; x < (size_t)image->width; x++)
       if (c < r->channels)
         to[x * step] = samples[(y * (size_t)image->width + x) * (size_t)r->channels + (size_t)c];
@@ -186,13 +185,8 @@ gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, co
   GCONV_TRY(gconv_check_pixels(image, "image"));
   gconv_psf taken = {0};
   gconv_deconvolved found = {.last = {.change = NAN, .flux = NAN, .deviance = NAN}};
-  gconv_image made = {.type = GCONV_F32,
-                      .frames = image->frames,
-                      .height = image->height,
-                      .width = image->width,
-                      .channels = image->channels,
-                      .planar = image->planar,
-                      .alpha = image->alpha};
+  gconv_image made = gconv_header_with(image, GCONV_F32, image->channels, image->planar);
+  made.alpha = image->alpha;
   gconv_restored r = {.device = device,
                       .psf = &taken,
                       .options = options,
@@ -202,7 +196,7 @@ gconv_status gconv_deconvolve(gconv_device *device, const gconv_image *image, co
   frame f = {.r = &r,
              .image = image,
              .result = &made,
-             .row = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels),
+             .row = gconv_samples_of(image),
              .clamps = options->method == GCONV_RICHARDSON_LUCY};
   const int32_t planes = options->psf_planes > 1 ? options->psf_planes : 1;
   gconv_status status = take_psf(psf, planes, f.clamps, &taken, &found);

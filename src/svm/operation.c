@@ -10,6 +10,7 @@
 #include "base/control.h"
 #include "base/memory.h"
 #include "device/device.h"
+#include "image/layout.h"
 #include "svm/pixels.h"
 
 #include <stdatomic.h>
@@ -243,12 +244,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
                       (int)like->channels);
   GCONV_NEW(base->outputs, 1, "no memory for a plan");
   base->output_count = 1;
-  *base->outputs = (gconv_image){.type = GCONV_F32,
-                                 .frames = like->frames,
-                                 .height = like->height,
-                                 .width = like->width,
-                                 .channels = (int32_t)info->class_count,
-                                 .planar = true};
+  *base->outputs = gconv_header_with(like, GCONV_F32, (int32_t)info->class_count, true);
   gconv_plan_describe(base, "svm", gconv_svm_lean_fits(plan->model) ? "fp32" : "fp64");
   base->info.estimate_ms = 1e-6 * nanoseconds(plan->model) * like->frames * like->height * (double)like->width;
   return order->extent == GCONV_PLAN_WHOLE ? make_buffers(plan) : GCONV_OK;
