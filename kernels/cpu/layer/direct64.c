@@ -8,9 +8,7 @@
  * lanes are added at the end, in their order. So results are the same on all processors. One task is one output plane.
  */
 #include "base/cpu.h"
-#include "kernels/activation.h"
-#include "kernels/layer_algorithm.h"
-#include "stage.h"
+#include "planes.h"
 
 enum { LANES = 16 };
 
@@ -62,20 +60,7 @@ static float sum_at(const gconv_layer_execution *e, int32_t n, int32_t k, int32_
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {
-  const gconv_layer_problem *problem = e->problem;
-  int32_t n = (int32_t)(e->task / (size_t)problem->filters), k = (int32_t)(e->task % (size_t)problem->filters);
-  float bias = gconv_layer_biases(problem, e->weights)[k];
-  const int64_t plane = (int64_t)problem->out_height * problem->out_width;
-  float *out = e->out + (int64_t)e->task * plane;
-  for (int32_t p = 0; p < problem->out_height; p++)
-    for (int32_t q = 0; q < problem->out_width; q++)
-      *out++ = gconv_activate(problem, sum_at(e, n, k, p, q) + bias);
-  gconv_layer_follow(problem, out - plane, (size_t)plane);
-  return GCONV_OK;
-}
-
-static size_t tasks(const gconv_layer_problem *problem) {
-  return (size_t)problem->images * (size_t)problem->filters;
+  return gconv_layer_each_output(e, sum_at);
 }
 
 /* Long rows of taps take some 8 times as long as in float32; short rows take as long as in reference.c. */
@@ -87,7 +72,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_direct64 = {
     .info = {"direct64", "cpu", "sums in float64, where a chain of float32 would lose digits", false},
     .supports = gconv_layer_takes_fp32,
-    .tasks = tasks,
+    .tasks = gconv_layer_planes,
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_layer_float64_bound,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* reference: computes the definition in layer_problem.h step by step. It is slow; the exact family is compared with it. One
  * task is one output plane. */
-#include "kernels/activation.h"
-#include "kernels/layer_algorithm.h"
-#include "stage.h"
+#include "planes.h"
 
 static float sum_at(const gconv_layer_execution *e, int32_t n, int32_t k, int32_t p, int32_t q) {
   const gconv_layer_problem *problem = e->problem;
@@ -25,20 +23,7 @@ static float sum_at(const gconv_layer_execution *e, int32_t n, int32_t k, int32_
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {
-  const gconv_layer_problem *problem = e->problem;
-  int32_t n = (int32_t)(e->task / (size_t)problem->filters), k = (int32_t)(e->task % (size_t)problem->filters);
-  float bias = gconv_layer_biases(problem, e->weights)[k];
-  const int64_t plane = (int64_t)problem->out_height * problem->out_width;
-  float *out = e->out + (int64_t)e->task * plane;
-  for (int32_t p = 0; p < problem->out_height; p++)
-    for (int32_t q = 0; q < problem->out_width; q++)
-      *out++ = gconv_activate(problem, sum_at(e, n, k, p, q) + bias);
-  gconv_layer_follow(problem, out - plane, (size_t)plane);
-  return GCONV_OK;
-}
-
-static size_t tasks(const gconv_layer_problem *problem) {
-  return (size_t)problem->images * (size_t)problem->filters;
+  return gconv_layer_each_output(e, sum_at);
 }
 
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
@@ -48,7 +33,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_reference = {
     .info = {"reference", "cpu", "the definition, one multiplication after another; for comparison", true},
     .supports = gconv_layer_takes_fp32,
-    .tasks = tasks,
+    .tasks = gconv_layer_planes,
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_layer_chain_bound,
