@@ -142,11 +142,6 @@ gconv_status gconv_graph_plan_allocate(gconv_graph_plan *plan);
 const gconv_tensor *gconv_graph_plan_input(const gconv_graph_plan *plan, size_t number);
 const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *plan, size_t number);
 
-/* Copies all elements of an input from the host to where a run finds them; or all elements of an output of the last run to
- * the host. */
-gconv_status gconv_graph_plan_write(gconv_graph_plan *plan, size_t number, const void *elements);
-gconv_status gconv_graph_plan_read(const gconv_graph_plan *plan, size_t number, void *elements);
-
 /* On the CPU, lets an input or output lie in memory of the caller for the next runs, so that it is not copied. Returns false
  * if it must be copied: if it is constant, lent already, or shares its memory with other values, or if the memory is not
  * aligned to its elements. gconv_graph_plan_take_back() ends this for all of them. */

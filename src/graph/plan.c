@@ -432,22 +432,6 @@ const gconv_tensor *gconv_graph_plan_output(const gconv_graph_plan *p, size_t nu
   return &p->tensors[p->graph->outputs[number]];
 }
 
-gconv_status gconv_graph_plan_write(gconv_graph_plan *p, size_t number, const void *elements) {
-  const gconv_tensor *t = gconv_graph_plan_input(p, number);
-  if (p->gpu)
-    return gconv_graph_gpu_write(p, t, elements);
-  memcpy(t->data, elements, gconv_tensor_bytes(t));
-  return GCONV_OK;
-}
-
-gconv_status gconv_graph_plan_read(const gconv_graph_plan *p, size_t number, void *elements) {
-  const gconv_tensor *t = gconv_graph_plan_output(p, number);
-  if (p->gpu)
-    return gconv_graph_gpu_read(p, t, elements);
-  memcpy(elements, t->data, gconv_tensor_bytes(t));
-  return GCONV_OK;
-}
-
 gconv_status gconv_graph_plan_run_step(const gconv_graph_plan *p, size_t number) {
   const gconv_graph_step *s = &p->steps[number];
   const gconv_status status = s->view || (size_t)s->first < number ? GCONV_OK

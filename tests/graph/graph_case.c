@@ -17,6 +17,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "graph/gpu.h"
 #include "graph/narrow.h"
 #include "graph/solve.h"
 #include "graph/tiles.h"
@@ -117,9 +118,18 @@ static gconv_status plan_graph(const gconv_graph *graph, const gconv_tensor *inp
   return GCONV_OK;
 }
 
+/* Copies all elements of an input from the host to where a run finds them. */
+static gconv_status write_input(gconv_graph_plan *plan, size_t number, const void *elements) {
+  const gconv_tensor *input = gconv_graph_plan_input(plan, number);
+  if (plan->gpu)
+    return gconv_graph_gpu_write(plan, input, elements);
+  memcpy(input->data, elements, gconv_tensor_bytes(input));
+  return GCONV_OK;
+}
+
 static gconv_status run_plan(gconv_graph_plan *plan, const gconv_tensor *inputs) {
   for (size_t i = 0; i < plan->graph->input_count; i++)
-    GCONV_TRY(gconv_graph_plan_write(plan, i, inputs[i].data));
+    GCONV_TRY(write_input(plan, i, inputs[i].data));
   return gconv_graph_plan_run(plan);
 }
 
@@ -127,7 +137,10 @@ static gconv_status run_plan(gconv_graph_plan *plan, const gconv_tensor *inputs)
 static gconv_status read_output(const gconv_graph_plan *plan, size_t number, gconv_tensor *output) {
   *output = *gconv_graph_plan_output(plan, number);
   GCONV_TRY(gconv_allocate(gconv_tensor_bytes(output) + 1, "an output", &output->data));
-  return gconv_graph_plan_read(plan, number, output->data);
+  if (plan->gpu)
+    return gconv_graph_gpu_read(plan, gconv_graph_plan_output(plan, number), output->data);
+  memcpy(output->data, gconv_graph_plan_output(plan, number)->data, gconv_tensor_bytes(output));
+  return GCONV_OK;
 }
 
 /* ---- Comparing ---- */
@@ -201,7 +214,7 @@ static gconv_status time_steps(gconv_graph_plan *plan, const gconv_tensor *input
   gconv_threads_stay_awake(device->threads, true);
   for (int run = 0; run < runs && status == GCONV_OK; run++) {
     for (size_t k = 0; k < plan->graph->input_count && status == GCONV_OK; k++) /* results may have overwritten them */
-      status = gconv_graph_plan_write(plan, k, inputs[k].data);
+      status = write_input(plan, k, inputs[k].data);
     for (size_t i = 0; i < plan->step_count && status == GCONV_OK; i++) {
       const double begin = gconv_now_ms();
       status = gconv_graph_plan_run_step(plan, i);
@@ -275,7 +288,7 @@ static gconv_status run_model(const order *o) {
     gconv_graph_plan_explain(plan, stdout);
   for (int i = 0; status == GCONV_OK && i < o->runs; i++) {
     for (size_t k = 0; k < o->input_count && o->most == 0; k++)
-      GCONV_THEN(status, gconv_graph_plan_write(plan, k, inputs[k].data));
+      GCONV_THEN(status, write_input(plan, k, inputs[k].data));
     const double begin = gconv_now_ms();
     GCONV_THEN(status, o->most > 0 ? run_tiles(o, plan, &inputs[0]) : gconv_graph_plan_run(plan));
     best = fmin(best, gconv_now_ms() - begin);
