@@ -262,17 +262,14 @@ static gconv_expectation expect(const void *context, const gconv_sample_place *a
 static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
                            double budget, gconv_verification *result) {
   const work w = {(local_plan *)base, in, outputs, 0, 0};
-  const double rows = budget / (base->info.flop / outputs->height);
   gconv_comparison comparison = {.threads = gconv_device_threads(base->device),
                                  .out = outputs,
                                  .tolerance = tolerance,
-                                 .step = rows >= outputs->height ? 1 : (size_t)(outputs->height / fmax(rows, 3)) + 1,
+                                 .step = gconv_compare_step(budget, base->info.flop, outputs->height),
                                  .expect = expect,
                                  .context = &w,
                                  .scope = base->scope};
-  for (int32_t n = 0; n < outputs->frames; n++)
-    GCONV_TRY(gconv_compare_frame(&comparison, n, result));
-  return GCONV_OK;
+  return gconv_compare_frames(&comparison, result);
 }
 
 static void find_need(const gconv_plan *base, gconv_need *need) {

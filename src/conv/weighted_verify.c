@@ -98,19 +98,15 @@ static gconv_status compare(expecting *e, const gconv_image *outputs, double tol
     e->output = o;
     e->epilogue = gconv_make_epilogue(plan->options, plan->source.type, outputs[o].type);
     e->alpha = gconv_make_epilogue(&alpha, plan->source.type, outputs[o].type);
-    const gconv_image *out = &outputs[o];
-    const double rows = budget / (plan->base.info.flop / out->height);
     gconv_comparison comparison = {.threads = plan->base.device->threads,
-                                   .out = out,
+                                   .out = &outputs[o],
                                    .output = o,
                                    .tolerance = tolerance,
-                                   .step =
-                                       isinf(rows) || rows >= out->height ? 1 : (size_t)(out->height / fmax(rows, 3)) + 1,
+                                   .step = gconv_compare_step(budget, plan->base.info.flop, outputs[o].height),
                                    .expect = expect,
                                    .context = e,
                                    .scope = plan->base.scope};
-    for (int32_t n = 0; n < out->frames; n++)
-      GCONV_TRY(gconv_compare_frame(&comparison, n, result));
+    GCONV_TRY(gconv_compare_frames(&comparison, result));
   }
   return GCONV_OK;
 }

@@ -212,9 +212,7 @@ static gconv_status compare(const gconv_network_plan *network, const gconv_field
                                  expect_sample,
                                  &check,
                                  maps == &network->maps ? NULL : network->base.scope}; /* maps are not blended */
-  for (int32_t frame = 0; frame < maps->frames; frame++)
-    GCONV_TRY(gconv_compare_frame(&comparison, frame, result));
-  return GCONV_OK;
+  return gconv_compare_frames(&comparison, result);
 }
 
 /* ---- Graphs ---- */

@@ -344,9 +344,16 @@ static const gconv_operation_type arithmetic_type = {.name = "arithmetic between
                                                      .fill_plan = fill_plan,
                                                      .keep_exact = keep_exact};
 
+/* Makes the operation. Takes over `inner` and, if there is no owner, the second image, even if it fails. */
 static gconv_status make(const arithmetic *like, gconv_operation *inner, gconv_operation *owner, gconv_operation **result) {
   arithmetic *a = calloc(1, sizeof *a);
-  GCONV_NEED_MEMORY(a, "no memory for an operation");
+  if (!a) {
+    gconv_image gone = like->other;
+    gconv_operation_free(inner);
+    if (!owner)
+      gconv_image_free(&gone);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
+  }
   *a = *like;
   a->base = (gconv_operation){&arithmetic_type, 1, inner};
   a->owner = owner ? gconv_operation_share(owner) : NULL;
@@ -358,12 +365,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
   const arithmetic *a = (const arithmetic *)base;
   gconv_operation *inner = NULL;
   GCONV_TRY(gconv_operation_keep_exact(base->inner, &inner));
-  if (!inner)
-    return GCONV_OK;
-  const gconv_status status = make(a, inner, (gconv_operation *)base, exact);
-  if (status != GCONV_OK)
-    gconv_operation_free(inner);
-  return status;
+  return !inner ? GCONV_OK : make(a, inner, (gconv_operation *)base, exact);
 }
 
 /* Divides the image by the mean of each channel, of which NaN is no part. */
@@ -439,10 +441,5 @@ gconv_status gconv_operation_arithmetic(gconv_operation *operation, gconv_arithm
     return gconv_fail(GCONV_BAD_ARGUMENT, "flat: name the picture of a flat field");
   if (other)
     GCONV_TRY(take_other(kind, other, &a.other));
-  const gconv_status status = make(&a, gconv_operation_share(operation), NULL, result);
-  if (status != GCONV_OK) {
-    gconv_operation_free(operation);
-    gconv_image_free(&a.other);
-  }
-  return status;
+  return make(&a, gconv_operation_share(operation), NULL, result);
 }

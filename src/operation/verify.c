@@ -109,3 +109,14 @@ gconv_status gconv_compare_frame(const gconv_comparison *comparison, int32_t fra
     merge(&worst[i], result);
   return GCONV_OK;
 }
+
+gconv_status gconv_compare_frames(const gconv_comparison *comparison, gconv_verification *result) {
+  for (int32_t frame = 0; frame < comparison->out->frames; frame++)
+    GCONV_TRY(gconv_compare_frame(comparison, frame, result));
+  return GCONV_OK;
+}
+
+size_t gconv_compare_step(double budget, double flop, int32_t height) {
+  const double rows = budget / (flop / height);
+  return rows >= height ? 1 : (size_t)(height / fmax(rows, 3)) + 1;
+}

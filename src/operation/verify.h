@@ -33,3 +33,7 @@ double gconv_sample_at(const gconv_image *image, int32_t frame, int32_t channel,
 /* Compares a frame. Replaces *result if the frame is worse: a mismatch is worse than a match, and a larger error than a
  * smaller one. May fail with GCONV_NO_MEMORY. */
 gconv_status gconv_compare_frame(const gconv_comparison *comparison, int32_t frame, gconv_verification *result);
+gconv_status gconv_compare_frames(const gconv_comparison *comparison, gconv_verification *result); /* all of them */
+
+/* Returns the step at which a comparison takes some `budget` operations. All rows together take `flop`. */
+size_t gconv_compare_step(double budget, double flop, int32_t height);
