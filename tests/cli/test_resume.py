@@ -122,7 +122,7 @@ CHANGES = {"format": ["ppm"], "depth": ["16"], "png-level": ["3"], "jpeg-quality
            "border": ["replicate"], "padding": ["1"], "stride": ["2"], "dilation": ["2"], "gray": [], "luma": [], "linear": [],
            "alpha": ["filter"], "combine": ["sum"], "scale": ["2"], "offset": ["0.5"], "range": ["abs"],
            "algorithm": ["direct"], "without": ["fft"], "strip": [], "region": ["9x8+1+1"],
-           "nan": ["zero"], "preserve-nan": [], "least-weight": ["0.5"]}
+           "nan": ["zero"], "preserve-nan": [], "normalize": [], "least-weight": ["0.5"]}
 OTHERS = {"input", "recursive", "filter", "filter-format", "max-pixels", "output", "no-clobber", "skip-existing", "newer", "in-place", "resume", "suffix",
           "files-from", "null", "exclude", "preserve-times", "shard", "workspace", "device", "threads", "jobs", "memory", "decode", "fail-fast", "dry-run", "timings", "verify",
           "explain", "verbose", "quiet", "help", "mask", "weights", "nodata", "no-sandbox", "windows", "raw"}  # of masks, as of filters, the content counts: test_region.py
