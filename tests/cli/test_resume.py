@@ -187,11 +187,13 @@ class Resume(helper.CommandTest):
     def test_every_option_that_changes_results(self):
         told = set(re.findall(r"^ +(?:-., )?--([a-z-]+)", self.gconv("filter", "--help").stdout, re.MULTILINE))
         self.assertEqual(told - set(CHANGES) - OTHERS - BANKS, set(), "do their rows (src/cli/job_options.c) say CHANGES or KEEPS, and which is right?")
+        (self.folder / "sum.txt").write_text("1 2 1\n")
         for name, value in CHANGES.items():
             output = "out/{stem}." + OUTPUTS.get(name, "png")
             if OUTPUTS.get(name) not in (None, *FORMATS):
                 continue
-            words = ("-i", "p/0.png", "-f", "sobel_x", "-f", "sobel_y", "--combine", "max", "--resume", "-o", output)
+            filters = ("-f", "sum.txt") if name == "normalize" else ("-f", "sobel_x", "-f", "sobel_y", "--combine", "max")
+            words = ("-i", "p/0.png", *filters, "--resume", "-o", output)
             with self.subTest(name):
                 self.gconv(*words)
                 self.assertIn("--resume: 1 result was done, which is all", self.gconv(*words).stderr)
