@@ -153,7 +153,7 @@ void gconv_sink_discard(gconv_sink *sink);
 char *gconv_temporary_beginning(const char *path);
 enum { GCONV_TEMPORARY_LETTERS = 6 };
 
-/* The folder of temporary files: $TMPDIR, or /tmp. */
+/* The folder of temporary files: $TMPDIR, /var/tmp, or /tmp. */
 const char *gconv_temporary_folder(void);
 /* Opens a file without a name in that folder, which disappears when it is closed. Returns its descriptor; -1 with errno if
  * the file cannot be made. */

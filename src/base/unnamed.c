@@ -8,7 +8,9 @@
 
 const char *gconv_temporary_folder(void) {
   const char *path = getenv("TMPDIR");
-  return path && path[0] ? path : "/tmp";
+  if (path && path[0])
+    return path;
+  return access("/var/tmp", W_OK | X_OK) == 0 ? "/var/tmp" : "/tmp"; /* in many systems, /tmp is in memory */
 }
 
 int gconv_open_unnamed(void) {

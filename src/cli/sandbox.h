@@ -17,14 +17,14 @@ void gconv_sandbox_permit(void);
  * standard output, can still be written. */
 void gconv_sandbox_file(const gconv_common *common, const char *path);
 
-/* Does the same for several paths, some of which may be NULL. If `temporary`, files in $TMPDIR, or /tmp, can be changed,
- * too. A command that may use a GPU keeps the right to write where its driver does: in /dev, /proc, folders of temporary
- * files, and caches. */
+/* Does the same for several paths, some of which may be NULL. If `temporary`, files in $TMPDIR, /var/tmp or /tmp can be
+ * changed, too. A command that may use a GPU keeps the right to write where its driver does: in /dev, /proc, folders of
+ * temporary files, and caches. */
 void gconv_sandbox_files(const gconv_common *common, const char *const *paths, size_t count, bool temporary);
 
 /* Does the same for the results of a job: below the fixed folders of their template, where --report goes and, if
- * `temporary`, in $TMPDIR or /tmp. If the job makes the folder of its results, makes it now: later, the process has no right
- * to. */
+ * `temporary`, in $TMPDIR, /var/tmp or /tmp. If the job makes the folder of its results, makes it now: later, the process
+ * has no right to. */
 void gconv_sandbox_outputs(const gconv_common *common, const gconv_outputs *outputs, bool temporary);
 
 /* Removes the folders that gconv_sandbox_outputs() made, if they are still empty. Call it after the results are written. */

@@ -6,7 +6,7 @@
 
 enum { GCONV_STORE_MEMORY = 1 << 30 }; /* bytes in memory, unless the store has another limit */
 
-/* Up to `limit` bytes are in memory. A larger store is in an unnamed temporary file in $TMPDIR or /tmp, which
+/* Up to `limit` bytes are in memory. A larger store is in an unnamed temporary file in $TMPDIR, /var/tmp or /tmp, which
  * gconv_store_finish() maps. Zero-initialise before first use. */
 typedef struct gconv_store {
   uint64_t size;  /* bytes that were appended, without dropped ones */
