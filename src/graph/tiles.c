@@ -201,14 +201,14 @@ static gconv_status choose_size(gconv_graph_tiles *t) {
 }
 
 /* Cuts the height into bands, and chooses the width of their tiles: the widest for which the memory suffices. But it is at
- * most WIDEST times the height, so that a plan for few rows takes little memory. */
+ * most twice the height, as more rows save more of what overlaps than a greater width. Low tiles are wider, up to WIDEST
+ * times the height and WIDE columns: they have little memory, and are many. */
 static gconv_status choose_width(gconv_graph_tiles *t) {
-  enum { WIDEST = 4 };
+  enum { WIDEST = 4, WIDE = 256 };
   bool cut;
   GCONV_TRY(cut_bands(t));
-  const double height = (double)t->size[0];
-  for (double width = fmin((double)t->cut.most / pixel_bytes(t) / height, fmax(WIDEST * height, SMALLEST));
-       width >= SMALLEST; width *= 0.7) {
+  const double height = (double)t->size[0], most = fmax(fmax(2 * height, fmin(WIDEST * height, WIDE)), SMALLEST);
+  for (double width = fmin((double)t->cut.most / pixel_bytes(t) / height, most); width >= SMALLEST; width *= 0.7) {
     t->size[1] = fit_size(t, 1, width);
     GCONV_TRY(cut_axis(t, 1, &cut));
     if (!cut)
