@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/learn.h"
+#include "cli/picture_filter.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 #include "gconv_science.h"
@@ -12,7 +13,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct deconvolve_settings {
   gconv_common common;
@@ -28,36 +28,6 @@ static void begin(void *record) {
 }
 
 /* ---- The PSF --------------------------------------------------------------------------------------------------------- */
-
-/* Makes a plane of a PSF from the grey samples of a frame. */
-static gconv_status take_frame(const gconv_image *image, int32_t frame, gconv_filter *filter) {
-  const size_t width = (size_t)image->width, step = (size_t)image->channels, count = width * (size_t)image->height;
-  *filter = (gconv_filter){.name = strdup("psf"),
-                           .rows = image->height,
-                           .columns = image->width,
-                           .taps = calloc(count, sizeof(float)),
-                           .divisor = 1,
-                           .anchor_row = image->height / 2,
-                           .anchor_column = image->width / 2};
-  GCONV_NEED_MEMORY(filter->name && filter->taps, "no memory for the PSF");
-  for (size_t i = 0; i < count; i++) {
-    const void *row = gconv_row_at(image, (size_t)frame, (int64_t)(i / width));
-    filter->taps[i] = (float)gconv_stored_at(image->type, row, i % width * step);
-  }
-  return GCONV_OK;
-}
-
-/* Makes a PSF from the grey samples of a picture. Several frames make a PSF in three dimensions. */
-static gconv_status take_picture(const char *path, const gconv_image *image, gconv_filters *psf) {
-  if ((image->planar && image->channels > 1) || image->channels - image->alpha != 1)
-    return gconv_refuse("--psf %s: has %d channels: the picture of a point is in grey", path, (int)image->channels);
-  GCONV_NEW(psf->items, (size_t)image->frames, "no memory for the PSF");
-  for (int32_t frame = 0; frame < image->frames; frame++) {
-    psf->count++;
-    GCONV_TRY(take_frame(image, frame, &psf->items[frame]));
-  }
-  return GCONV_OK;
-}
 
 /* Makes a Gaussian with three sigmas, along z, y and x, by filtering a volume with one point in the middle. */
 static gconv_status make_solid(gconv_device *device, const char *spec, const double sigmas[3], gconv_filters *psf) {
@@ -77,26 +47,19 @@ static gconv_status make_solid(gconv_device *device, const char *spec, const dou
   memset(point.data, 0, point.plane_bytes * (size_t)point.frames);
   ((float *)gconv_row_at(&point, (size_t)radius[0], radius[1]))[radius[2]] = 1;
   GCONV_TRY(gconv_volume_filter(device, &point, spec, &options, &picture));
-  return take_picture(spec, &picture, psf);
+  return gconv_picture_filter_make(spec, &picture, psf);
 }
 
 /* Reads the PSF: a filter as -f takes it, or a picture. */
 static gconv_status read_psf(gconv_device *device, const char *spec, gconv_filters *psf) {
-  gconv_image picture = {0};
   double sigmas[3];
   int end = 0;
   if (sscanf(spec, "gaussian:sigma=%lfx%lfx%lf%n", &sigmas[0], &sigmas[1], &sigmas[2], &end) == 3 && spec[end] == '\0')
     return make_solid(device, spec, sigmas, psf);
-  const gconv_format_info *format = NULL;
-  if (access(spec, F_OK) == 0 && gconv_image_read_header(spec, &picture, &format) == GCONV_OK &&
-      strcmp(format->name, "npy") != 0) {
-    gconv_image_free(&picture);
-    gconv_status status = gconv_image_read(spec, NULL, &picture);
-    GCONV_THEN(status, take_picture(spec, &picture, psf));
-    gconv_image_free(&picture);
-    return status;
-  }
-  gconv_image_free(&picture);
+  bool taken;
+  GCONV_TRY(gconv_picture_filter_read(spec, NULL, psf, &taken));
+  if (taken)
+    return GCONV_OK;
   return gconv_filters_read(spec, NULL, psf);
 }
 

@@ -3,6 +3,7 @@
 #include "cli/job.h"
 #include "cli/bank.h"
 #include "cli/job_settings.h"
+#include "cli/picture_filter.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -39,7 +40,10 @@ static gconv_status read_stage(gconv_main_job *job, size_t number, gconv_filters
   if (job->arithmetic[number].given || job->arithmetic[number].statistic)
     return GCONV_OK;
   for (size_t i = 0; i < stage->filters.count; i++) {
-    gconv_status status = gconv_filters_read(stage->filters.items[i], stage->syntax, filters);
+    bool taken; /* astronomers keep PSFs as FITS; other pictures are no filters */
+    gconv_status status = gconv_picture_filter_read(stage->filters.items[i], "fits", filters, &taken);
+    if (status == GCONV_OK && !taken)
+      status = gconv_filters_read(stage->filters.items[i], stage->syntax, filters);
     if (status != GCONV_OK)
       return complain_spec(stage->filters.items[i], status);
   }

@@ -23,7 +23,7 @@ static const foreign kinds[] = {
     {START("\x1F\x8B"), "compressed with gzip", "unpack it first"},
     {START("\x89PNG"), "a PNG image, not a filter", "give images with -i"},
     {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},
-    {START("SIMPLE  ="), "a FITS image, not a filter", "gconv -i IMAGE.fits -f identity -o FILTER.npy makes one of it"},
+    {START("SIMPLE  ="), "a FITS image, not a filter", "gconv -i IMAGE -f FILE.fits takes it, other commands FILE.npy"},
 };
 
 /* Returns whether the first bytes may be text, in any encoding. */

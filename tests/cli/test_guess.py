@@ -55,6 +55,9 @@ class Sums(GuessTest):
         self.assert_same(("-i", "a.png", "-f", "psf.npy", "--normalise"), ("-i", "a.png", "-f", "binomial"))
         self.assert_same(("-i", "a.png", "-f", "psf.npy", "--then", "-f", "psf.npy", "--normalize"),
                          ("-i", "a.png", "-f", "binomial", "--then", "-f", "binomial"))
+        self.gconv("-i", "psf.npy", "-f", "identity", "-o", "star.fits")
+        self.assert_same(("-i", "a.png", "-f", "star.fits", "--normalize"), ("-i", "a.png", "-f", "binomial"))
+        self.usage_error("is a PNG image, not a filter", "-i", "a.png", "-f", "a.png", "-o", "x.png")
         self.usage_error("sobel_x: its taps sum to 0", "-i", "a.png", "-f", "sobel_x", "--normalize", "-o", "x.png")
         self.usage_error("--normalize is not for banks", "-i", "a.png", "-f", "psf.npy", "--batch", "2", "--normalize", "-o", "x.png")
 
