@@ -47,14 +47,15 @@ static const struct {
      "this detector" IS_NOT_HERE
      ". `vips canny IN OUT`, ImageMagick's `-canny` and OpenCV's Canny() do it; the filter sobel gives the "
      "strength of edges that it begins with"},
-    {" resize scale shrink enlarge thumbnail downsample upsample zoom ",
+    {" resize scale pixelate mosaic shrink enlarge thumbnail downsample upsample zoom ",
      "another size" IS_NOT_HERE ". `vips resize`, `vipsthumbnail`, ImageMagick's `-resize` and OpenCV's resize() do it; "
      "--stride 2 keeps every second pixel of a result"},
     {" rotate rotation flop mirror transpose crop cut pad extent affine warp perspective deskew trim ",
      "moving pixels to other places" IS_NOT_HERE
      ". `vips rot`, `vips crop`, ImageMagick's `-rotate`, `-flop` and `-crop`, and "
      "jpegtran without loss do it"},
-    {" threshold binarize binarise otsu adaptive equalize equalise histogram clahe levels brightness contrast saturation "
+    {" threshold binarize binarise otsu adaptive adaptivethreshold equalize equalise histogram clahe levels brightness "
+     "contrast saturation "
      "colorize whitebalance invert negate ",
      "a change of tones alone" IS_NOT_HERE
      ". ImageMagick's `-threshold`, `-equalize` and `-levels`, `vips relational_const` "

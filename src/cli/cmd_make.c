@@ -6,7 +6,8 @@
 #define OPTION(...) GCONV_OPTION(gconv_common, __VA_ARGS__)
 static const gconv_option options[] = {
     GCONV_NO_SANDBOX_ROW,
-    OPTION('o', "output", "FILE", once, output, .help = "write to this file; default: standard output"),
+    OPTION('o', "output", "FILE", once, output,
+           .help = "write to this file; one filter also as .npy, .fits or .tif of floats; default: standard output"),
     GCONV_FILTER_SYNTAX_ROW,
     GCONV_OPTIONS_END,
 };
@@ -23,6 +24,31 @@ static gconv_status read(const gconv_common *settings, const gconv_texts *specs,
   return GCONV_OK;
 }
 
+/* Writes one filter as a picture of its taps, such as a PSF as FITS. */
+static gconv_status write_picture(const char *path, const gconv_format_info *format, const gconv_filters *filters) {
+  const gconv_filter *filter = &filters->items[0];
+  if (filters->count > 1 || !format->writes || !format->holds[GCONV_F32])
+    return gconv_refuse("%s: filters are written as .txt, and a single one also as .npy, .fits or .tif, which hold floats",
+                        path);
+  if (filter->offset != 0 || filter->marked || filter->anchor_row != filter->rows / 2 ||
+      filter->anchor_column != filter->columns / 2)
+    return gconv_refuse("%s: a picture has no place for the offset, gaps or origin of %s: write .txt", path, filter->name);
+  gconv_image image = {.type = GCONV_F32, .channels = 1, .frames = 1, .width = filter->columns, .height = filter->rows};
+  GCONV_TRY(gconv_image_allocate(&image));
+  for (int32_t r = 0; r < filter->rows; r++)
+    for (int32_t s = 0; s < filter->columns; s++)
+      ((float *)(void *)((uint8_t *)image.data + (size_t)r * image.row_bytes))[s] =
+          filter->taps[(size_t)r * (size_t)filter->columns + (size_t)s] / filter->divisor;
+  const gconv_status status = gconv_image_write(path, NULL, &image);
+  gconv_image_free(&image);
+  return status;
+}
+
+static gconv_status write(const char *path, const gconv_filters *filters) {
+  const gconv_format_info *format = path ? gconv_format_by_path(path) : NULL;
+  return format ? write_picture(path, format, filters) : gconv_filters_write(path ? path : "-", filters);
+}
+
 static int run(void *record, const gconv_texts *specs) {
   const gconv_common *settings = record;
   gconv_filters filters = {0};
@@ -31,7 +57,7 @@ static int run(void *record, const gconv_texts *specs) {
   if (result == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->output))
     result = GCONV_EXIT_USAGE;
   if (result == GCONV_EXIT_OK)
-    result = gconv_command_end(gconv_filters_write(settings->output ? settings->output : "-", &filters), false);
+    result = gconv_command_end(write(settings->output, &filters), false);
   gconv_filters_free(&filters);
   return result;
 }

@@ -235,13 +235,10 @@ enum { KEEPS = false, CHANGES = true };
 
 /* The options that --windows excludes, because it makes no images. */
 #define OF_IMAGES                                                                                                           \
-  "files-from null recursive exclude in-place preserve-times filter-format max-pixels then suffix depth png-level quality " \
-  "lossless "                                                                                                               \
-  "tiff-compression strip skip-existing newer "                                                                             \
-  "resume shard flip border padding stride dilation region mask gray linear alpha combine normalize scale offset range "    \
-  "groups "                                                                                                                 \
-  "activation mean std white order luma output-name batch layout decode jobs memory fail-fast dry-run verify "              \
-  "explain"
+  "files-from null recursive exclude in-place preserve-times filter-format max-pixels then suffix depth png-level "         \
+  "quality lossless tiff-compression strip skip-existing newer resume shard flip border padding stride dilation region "    \
+  "mask gray linear alpha combine normalize scale offset range groups activation mean std white order luma output-name "    \
+  "batch layout decode jobs memory fail-fast dry-run verify explain"
 
 const gconv_option gconv_job_options[] = {
     MAP_HEADING("Input"),

@@ -74,6 +74,12 @@ int gconv_run(int count, char *const *words) {
   for (int i = 0; i < count && words[0][0] == '-'; i++)
     if (strcmp(words[i], "--volume") == 0)
       return gconv_command_run(&gconv_command_volume, count, words);
+  const char *bare = words[0] + strspn(words[0], "-"); /* what other programs call their lists */
+  bare += strncmp(bare, "list-", 5) == 0 ? 5 : 0;
+  if (count == 1 && strcmp(bare, "formats") == 0)
+    return gconv_command_run(&gconv_command_help, 1, (char *[]){"formats"});
+  if (count == 1 && bare != words[0] && strcmp(bare, "filters") == 0)
+    return gconv_command_run(&gconv_command_filters, 0, NULL);
   if (words[0][0] == '-')
     return gconv_command_run(&gconv_command_filter, count, words);
   int used;

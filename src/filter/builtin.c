@@ -142,6 +142,10 @@ static gconv_status read_number(const gconv_builtin *builtin, const gconv_parame
 static gconv_status read_pair(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
   const char *begin = value.begin + (length_of(value) > 2 && strncmp(value.begin, "0x", 2) == 0 ? 2 : 0); /* hexadecimal */
   const char *x = memchr(begin, 'x', (size_t)(value.end - begin));
+  if (x && memchr(x + 1, 'x', (size_t)(value.end - x - 1)))
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s:%s=%.*s: three numbers are for volumes, along z, y and x: gconv volume INPUT -f ... -o OUTPUT",
+                      builtin->name, p->name, length_of(value), value.begin);
   GCONV_TRY(read_number(builtin, p, (piece){value.begin, x ? x : value.end}, &to->number));
   to->across = to->number;
   return x ? read_number(builtin, p, (piece){x + 1, value.end}, &to->across) : GCONV_OK;

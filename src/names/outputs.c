@@ -99,6 +99,10 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
                       "%s: a { begins a field of a template, which ends in the name of a file, such as '{stem}.png'; a "
                       "brace that belongs to a name is written twice: {{ and }}",
                       naming->output);
+  const size_t length = strlen(naming->output);
+  if (!format && length > 3 && strcmp(naming->output + length - 3, ".gz") == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: files of gzip are read, but not written: leave out .gz, and gzip the result",
+                      naming->output);
   if (!format) {
     char known[256];
     list_extensions(known, sizeof known);

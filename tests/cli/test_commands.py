@@ -211,7 +211,7 @@ class Info(CommandTest):
         self.photo("a.png")
         (self.folder / "t.csv").write_text("a,b,class\n" + "".join(f"{i},{i % 3},{'xy'[i % 2]}\n" for i in range(20)))
         self.gconv("svm", "t.csv", "-o", "m.model")
-        for words, name, right in ((("make", "gaussian:sigma=2"), "k.npy", ".txt"), (("make", "box"), "k.png", ".txt"),
+        for words, name, right in ((("make", "sobel"), "k.npy", ".txt"), (("make", "box"), "k.png", ".txt"),
                                    (("make", "box"), "k.JSON", ".txt"),
                                    (("fit", "-i", "a.png", "-t", "a.png", "--size", "3"), "k.npy", ".txt"),
                                    (("bank", "convert", "box"), "k.onnx", "safetensors"), (("svm", "t.csv"), "m.npy", ".model"),

@@ -57,6 +57,13 @@ class Sums(GuessTest):
                          ("-i", "a.png", "-f", "binomial", "--then", "-f", "binomial"))
         self.gconv("-i", "psf.npy", "-f", "identity", "-o", "star.fits")
         self.assert_same(("-i", "a.png", "-f", "star.fits", "--normalize"), ("-i", "a.png", "-f", "binomial"))
+        for name in "m.npy", "m.fits", "m.tif":
+            self.gconv("make", "[1 2 1]/4", "-o", name)
+            self.gconv("-i", name, "-f", "identity", "--depth", "float", "-o", "taps.npy", "--border", "replicate")
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "taps.npy"), [[0.25, 0.5, 0.25]])
+        for words in ("gaussian", "-o", "m.png"), ("sobel", "-o", "m.npy"), ("identity:size=2", "-o", "m.exe.png"):
+            self.usage_error("hold floats", "make", *words)
+        self.usage_error("three numbers are for volumes", "-i", "a.png", "-f", "gaussian:sigma=1x2x2", "-o", "x.png")
         self.usage_error("is a PNG image, not a filter", "-i", "a.png", "-f", "a.png", "-o", "x.png")
         self.usage_error("sobel_x: its taps sum to 0", "-i", "a.png", "-f", "sobel_x", "--normalize", "-o", "x.png")
         self.usage_error("--normalize is not for banks", "-i", "a.png", "-f", "psf.npy", "--batch", "2", "--normalize", "-o", "x.png")
@@ -150,6 +157,12 @@ class Synonyms(GuessTest):
     def test_results_have_the_names_of_this_program(self):
         self.gconv("-i", "a.png", "-f", "Box:size=5", "sharpen", "-o", "out/")
         self.assertEqual(self.files("out"), ["a_average_size5.png", "a_sharpen.png"])
+
+    def test_lists(self):
+        for word in "formats", "--formats", "--list-formats":
+            self.assertEqual(self.gconv(word).stdout, self.gconv("help", "formats").stdout)
+        for word in "--filters", "--list-filters":
+            self.assertEqual(self.gconv(word).stdout, self.gconv("filters").stdout)
 
     def test_a_file_comes_first(self):
         (self.folder / "box").write_text("2\n")
