@@ -3,6 +3,7 @@
 #include "base/printable.h"
 #include "cli/stats.h"
 #include "cli/terminal.h"
+#include "image/layout.h"
 
 #include <math.h>
 #include <string.h>
@@ -30,11 +31,8 @@ typedef struct position {
 static double sample_at(const gconv_image *image, double unit, position p) {
   const size_t channels = (size_t)image->channels;
   const size_t plane = image->planar ? (size_t)p.frame * channels + (size_t)p.channel : (size_t)p.frame;
-  const void *row = (const uint8_t *)image->data + plane * image->plane_bytes + (size_t)p.y * image->row_bytes;
   const size_t i = image->planar ? (size_t)p.x : (size_t)p.x * channels + (size_t)p.channel;
-  const double value = image->type == GCONV_U8    ? (double)((const uint8_t *)row)[i]
-                       : image->type == GCONV_U16 ? (double)((const uint16_t *)row)[i]
-                                                  : (double)((const float *)row)[i];
+  const double value = gconv_stored_at(image->type, gconv_row_at(image, plane, p.y), i);
   const bool missing = image->has_nodata && value == image->nodata;
   return missing ? (double)NAN : image->type == GCONV_F32 && unit > 0 ? value * unit : value;
 }
