@@ -43,7 +43,7 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
   const gconv_bank *bank = layer->bank;
   const int64_t count = bank->filters;
   const int source[] = {0, -1, 1, 2}; /* index of one of the three weights of a channel; -1: the bias */
-  float *numbers = NULL;
+  GCONV_FREED float *numbers = NULL;
   GCONV_ALLOCATE(numbers, (size_t)count * sizeof *numbers, "an ONNX model");
   gconv_onnx_put_node(writer, "BatchNormalization");
   for (int i = 0; i < 4; i++) {
@@ -51,7 +51,6 @@ static gconv_status export(gconv_onnx_writer *writer, const gconv_layer *layer) 
       numbers[k] = source[i] >= 0 ? bank->weights[3 * k + source[i]] : bank->biases ? bank->biases[k] : 0;
     gconv_onnx_put_floats(writer, parts[i], 1, &count, numbers);
   }
-  gconv_release(numbers);
   gconv_onnx_put_attribute_float(writer, "epsilon", GCONV_LAYER_EPSILON);
   gconv_onnx_put_activation(writer, layer);
   return GCONV_OK;

@@ -161,12 +161,11 @@ static gconv_status put_conv(gconv_onnx_writer *w, const gconv_layer *layer) {
 static gconv_status put_gemm(gconv_onnx_writer *w, const gconv_layer *layer) {
   const gconv_bank *bank = layer->bank;
   const int64_t shape[] = {bank->filters, (int64_t)bank->channels * bank->rows * bank->columns};
-  float *weights = NULL;
+  GCONV_FREED float *weights = NULL;
   GCONV_TRY(copy_weights(layer, 1, &weights));
   gconv_onnx_put_node(w, "Gemm");
   gconv_onnx_put_floats(w, "weight", 2, shape, weights);
   gconv_onnx_put_floats(w, "bias", 1, shape, weights + shape[0] * shape[1]);
-  gconv_release(weights);
   gconv_onnx_put_attribute_integer(w, "transB", 1);
   return GCONV_OK;
 }

@@ -65,7 +65,7 @@ void gconv_network_move_notes(gconv_network *from, gconv_network *to) {
 }
 
 gconv_status gconv_network_take_notes(const char *where, const char *text, int64_t outputs, gconv_network *network) {
-  gconv_network noted = {0};
+  GCONV_ENDED_BY(gconv_network_free) gconv_network noted = {0};
   if (!text)
     return GCONV_OK;
   gconv_status status = gconv_network_of_json(where, text, &noted);
@@ -76,7 +76,6 @@ gconv_status gconv_network_take_notes(const char *where, const char *text, int64
     gconv_warn("%s: gconv's notes in the model do not fit the model, and are ignored", where);
     status = GCONV_OK;
   }
-  gconv_network_free(&noted);
   return status;
 }
 

@@ -151,13 +151,12 @@ static gconv_status put_graph(gconv_onnx_writer *w, bool images) {
 
 /* Adds the JSON of a network's file. gconv reads names of classes from it. */
 static gconv_status put_metadata(const gconv_network *network, gconv_message_writer *model) {
-  char *json = NULL;
+  GCONV_FREED char *json = NULL;
   gconv_message_writer entry = {0};
   GCONV_TRY(gconv_network_to_json(network, &json));
   gconv_message_put_text(&entry, 1, "gconv");
   gconv_message_put_text(&entry, 2, json);
   gconv_message_put_message(model, MODEL_METADATA, &entry);
-  free(json);
   return GCONV_OK;
 }
 

@@ -145,7 +145,7 @@ static int compare_files(const void *a, const void *b) {
 static gconv_status sum_files(const gconv_bank_file *file, double *bytes) {
   const gconv_onnx_model *m = gconv_onnx_model_of(file);
   size_t count = 0;
-  gconv_onnx_file *files = calloc(m->tensor_count + 1, sizeof *files);
+  GCONV_FREED gconv_onnx_file *files = calloc(m->tensor_count + 1, sizeof *files);
   if (!files)
     return fail_memory(file);
   for (size_t i = 0; i < m->tensor_count; i++)
@@ -155,7 +155,6 @@ static gconv_status sum_files(const gconv_bank_file *file, double *bytes) {
   *bytes = 0;
   for (size_t i = 0; i < count; i++)
     *bytes += i == 0 || compare_files(&files[i - 1], &files[i]) != 0 ? (double)files[i].bytes : 0;
-  free(files);
   return GCONV_OK;
 }
 

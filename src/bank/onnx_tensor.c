@@ -113,10 +113,9 @@ gconv_status gconv_onnx_tensor_find(const gconv_message_reader *message, const g
 
 static gconv_status fail_count(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const char *than,
                                uint64_t count) {
-  char *name = gconv_printable_copy(tensor->name, 80);
+  GCONV_FREED char *name = gconv_printable_copy(tensor->name, 80);
   gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' has %s than the %" PRIu64 " numbers that its dims promise", file->path,
              name ? name : "", than, count);
-  free(name);
   return GCONV_BAD_FILE;
 }
 

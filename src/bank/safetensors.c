@@ -86,10 +86,9 @@ static gconv_status parse_json(const gconv_bank_file *file, const char *text, si
 static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, const char *format, ...) GCONV_PRINTF(3, 4);
 static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, const char *format, ...) {
   char text[512];
-  char *name = gconv_printable_copy(t->name, SHOWN_BYTES);
+  GCONV_FREED char *name = gconv_printable_copy(t->name, SHOWN_BYTES);
   GCONV_FORMAT(text, sizeof text, format);
   gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' %s", file->path, name ? name : "", text);
-  free(name);
   return GCONV_BAD_FILE;
 }
 

@@ -2,11 +2,11 @@
 /* Opens and reads the bank that a user names as PATH or PATH:NAME. */
 #include "bank/syntax.h"
 #include "base/arguments.h"
+#include "base/memory.h"
 #include "base/npy_header.h"
 #include "base/zip.h"
 #include "filter/filter.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -75,12 +75,10 @@ static bool is_npy_bank(gconv_source *source) {
 
 /* Returns is_npy_bank() of a member of an archive of NumPy. */
 static bool is_member_bank(gconv_source *archive, const gconv_zip_member *member) {
-  gconv_source source = {.file = -1};
+  GCONV_ENDED_BY(gconv_source_close) gconv_source source = {.file = -1};
   size_t length;
-  bool is = gconv_zip_is_array(member, &length) &&
-            gconv_zip_open_member(archive, member, archive->name, &source) == GCONV_OK && is_npy_bank(&source);
-  gconv_source_close(&source);
-  return is;
+  return gconv_zip_is_array(member, &length) && gconv_zip_open_member(archive, member, archive->name, &source) == GCONV_OK &&
+         is_npy_bank(&source);
 }
 
 /* Returns is_npy_bank() of the array `name` of an archive of NumPy; without a name, whether any array is a bank. */

@@ -45,7 +45,7 @@ static bool has_ending(const char *endings, const char *ending, size_t length) {
 static gconv_status refuse(const char *spec, size_t length, const char *is, const char *remedy) {
   const char *slash = memrchr(spec, '/', length), *name = slash ? slash + 1 : spec;
   const int shown = (int)(spec + length - name);
-  char *text = NULL;
+  GCONV_FREED char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
   GCONV_NEED_MEMORY(out, "no memory for an error");
@@ -56,7 +56,6 @@ static gconv_status refuse(const char *spec, size_t length, const char *is, cons
       fputc(*at, out);
   fclose(out);
   gconv_fail(GCONV_UNSUPPORTED, "%.*s: is %s: %s", (int)length, spec, is, text ? text : "");
-  free(text);
   return GCONV_UNSUPPORTED;
 }
 

@@ -14,7 +14,7 @@ json_t *gconv_json_text(const char *text) {
   size_t size = strlen(text), used = 0;
   if (gconv_utf8_is_whole(text, size))
     return json_string(text);
-  char *whole = size < SIZE_MAX / ESCAPE_BYTES ? malloc(ESCAPE_BYTES * size + 1) : NULL;
+  GCONV_FREED char *whole = size < SIZE_MAX / ESCAPE_BYTES ? malloc(ESCAPE_BYTES * size + 1) : NULL;
   if (!whole)
     return NULL;
   for (size_t i = 0; i < size;) {
@@ -31,7 +31,6 @@ json_t *gconv_json_text(const char *text) {
   }
   whole[used] = '\0';
   json_t *string = json_string(whole);
-  free(whole);
   return string;
 }
 

@@ -34,10 +34,8 @@ char *gconv_temporary_beginning(const char *path) {
 /* Returns the beginning of the names of temporary files for `path`. If `path` is a link, they are in the folder of the file
  * to which it leads. */
 static char *beginning_of(const char *path) {
-  char *target = realpath(path, NULL);
-  char *beginning = gconv_temporary_beginning(target ? target : path);
-  free(target);
-  return beginning;
+  GCONV_FREED char *target = realpath(path, NULL);
+  return gconv_temporary_beginning(target ? target : path);
 }
 
 static int compare(const void *a, const void *b) {

@@ -3,6 +3,7 @@
  * The experiments. Most are grids of layers. Each layer is computed by every algorithm, and some of its outputs are compared
  * with float64. Others have files of their own: backprop.c, rbf.c, steps.c, transfers.c, windows.c.
  */
+#include "base/memory.h"
 #include "bench/settings.h"
 
 #include <string.h>
@@ -157,7 +158,7 @@ static void say_what_is_left_out(const gconv_bench *bench, const experiment *cho
 }
 
 static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, gconv_bench_row *shape) {
-  gconv_bench_layer data = {0};
+  GCONV_ENDED_BY(gconv_bench_free_layer) gconv_bench_layer data = {0};
   gconv_status status = gconv_bench_make_layer(&shape->image, shape->images, shape->filters, shape->rows, &data);
   int32_t count;
   const char *algorithm;
@@ -175,7 +176,6 @@ static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, 
     if (gconv_bench_measure_other(bench, &data, GCONV_LAYER_VALID, shape))
       gconv_bench_print_row(bench);
   }
-  gconv_bench_free_layer(&data);
   return status;
 }
 

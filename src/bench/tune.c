@@ -124,7 +124,7 @@ enum { OUTPUTS = 3, FILTERS = 2, SHAPES = 4 };
 static const double MOST_INPUT = 24e6;
 
 static gconv_status measure_layer(gconv_bench *bench, tuning_walk *walk, gconv_bench_row *shape) {
-  gconv_bench_layer data = {0};
+  GCONV_ENDED_BY(gconv_bench_free_layer) gconv_bench_layer data = {0};
   const gconv_tuning_row problem = {.layer = true,
                                     .channels = gconv_tuning_layer_class(shape->filters),
                                     .samples = shape->samples,
@@ -136,7 +136,6 @@ static gconv_status measure_layer(gconv_bench *bench, tuning_walk *walk, gconv_b
     gconv_bench_measure_layer(bench, &data, GCONV_LAYER_SAME, &row);
     learn(walk, &row, problem);
   }
-  gconv_bench_free_layer(&data);
   return status;
 }
 

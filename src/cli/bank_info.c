@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bank info: what a file of banks holds. */
+#include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
 #include "cli/telling.h"
@@ -139,10 +140,9 @@ static void tell(const struct info *info, const gconv_bank_entry *entry, const g
 /* Reads the bank of an entry, and prints both. */
 static gconv_status inform_entry(const struct info *info, gconv_bank_file *file, size_t index, int width, json_t *list) {
   const gconv_bank_entry *entry = gconv_bank_file_at(file, index);
-  gconv_bank bank = {0};
+  GCONV_ENDED_BY(gconv_bank_free) gconv_bank bank = {0};
   gconv_status status = entry->obstacle ? GCONV_OK : gconv_bank_file_read(file, index, &bank);
   tell(info, entry, &bank, width, list);
-  gconv_bank_free(&bank);
   return say(status);
 }
 
@@ -208,7 +208,7 @@ bool gconv_bank_print(const char *spec) {
 /* Prints plain filters as the bank that they would make. */
 static gconv_status inform_filters(const struct info *info, char *spec) {
   gconv_texts specs = {&spec, 1};
-  gconv_bank bank = {0};
+  GCONV_ENDED_BY(gconv_bank_free) gconv_bank bank = {0};
   GCONV_TRY(say(gconv_bank_load(&specs, info->syntax, &bank)));
   const gconv_bank_entry entry = {.name = "",
                                   .kind = "filters",
@@ -221,7 +221,6 @@ static gconv_status inform_filters(const struct info *info, char *spec) {
   tell(info, &entry, &bank, 0, list);
   json_array_append_new(info->files,
                         json_pack("{s:o, s:s, s:o}", "spec", gconv_json_text(spec), "syntax", "filters", "entries", list));
-  gconv_bank_free(&bank);
   return GCONV_OK;
 }
 

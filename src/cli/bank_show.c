@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bank show and gconv bank convert: a bank, as a picture and as a file. */
 #include "base/ending.h"
+#include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
@@ -65,8 +66,8 @@ static gconv_status write_picture(const char *path, const gconv_image *image) {
 
 static int show(void *record, const gconv_texts *specs) {
   show_settings *settings = record;
-  gconv_bank bank = {0};
-  gconv_image image = {0};
+  GCONV_ENDED_BY(gconv_bank_free) gconv_bank bank = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image image = {0};
   gconv_set_log(NULL, NULL);
   gconv_sandbox_file(&settings->common, settings->common.output);
   if (!check_output(settings, specs))
@@ -76,8 +77,6 @@ static int show(void *record, const gconv_texts *specs) {
   settings->sheet.one_scale = settings->scale == 1;
   gconv_status status = gconv_bank_draw(&bank, &settings->sheet, &image);
   GCONV_THEN(status, write_picture(settings->common.output, &image));
-  gconv_bank_free(&bank);
-  gconv_image_free(&image);
   return say_failure(status);
 }
 
@@ -126,7 +125,7 @@ static bool makes_network(const convert_settings *settings, const gconv_texts *s
 }
 
 static int convert_network(const convert_settings *settings, const char *path) {
-  gconv_network network = {0};
+  GCONV_ENDED_BY(gconv_network_free) gconv_network network = {0};
   if (settings->format && settings->common.output && gconv_ends_in(settings->common.output, ".onnx"))
     return say_failure(
         gconv_refuse("--format %s: the name of the file, %s, says that it is an ONNX model: leave out --format",
@@ -134,13 +133,12 @@ static int convert_network(const convert_settings *settings, const char *path) {
   gconv_status status = !settings->net && gconv_network_is_one(path) ? gconv_network_read(path, &network)
                                                                      : gconv_network_import(path, settings->net, &network);
   GCONV_THEN(status, gconv_network_write(settings->common.output ? settings->common.output : "-", &network));
-  gconv_network_free(&network);
   return say_failure(status);
 }
 
 static int convert(void *record, const gconv_texts *specs) {
   const convert_settings *settings = record;
-  gconv_bank bank = {0};
+  GCONV_ENDED_BY(gconv_bank_free) gconv_bank bank = {0};
   gconv_sandbox_file(&settings->common, settings->common.output);
   if (!gconv_command_may_write(specs, true, settings->common.output))
     return GCONV_EXIT_USAGE;
@@ -149,7 +147,6 @@ static int convert(void *record, const gconv_texts *specs) {
   if (gconv_bank_load(specs, settings->common.syntax, &bank) != GCONV_OK)
     return gconv_say_failed(GCONV_EXIT_USAGE);
   gconv_status status = gconv_bank_write(settings->common.output ? settings->common.output : "-", settings->format, &bank);
-  gconv_bank_free(&bank);
   return say_failure(status);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv classify of a network: predictions of the rows of a table, the windows of a signal, or images. */
+#include "base/memory.h"
 #include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/classify.h"
 #include "cli/job.h"
 #include "image/layout.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct networking {
@@ -133,7 +133,7 @@ static gconv_status classify_image(networking *n, image_plan *p, const gconv_inp
 }
 
 static gconv_status classify_images(networking *n) {
-  gconv_inputs inputs = {0};
+  GCONV_ENDED_BY(gconv_inputs_free) gconv_inputs inputs = {0};
   image_plan p = {0};
   const gconv_network_options options = {.gray = n->c->cases->data.gray || n->network.channels == 1};
   char *input = (char *)n->c->input;
@@ -147,7 +147,6 @@ static gconv_status classify_images(networking *n) {
   gconv_plan_free(p.plan);
   gconv_operation_free(p.operation);
   gconv_image_free(&p.out);
-  gconv_inputs_free(&inputs);
   return status;
 }
 

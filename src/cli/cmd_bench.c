@@ -2,13 +2,13 @@
 /* gconv bench: the work is in src/bench. */
 #include "base/ending.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "bench/settings.h"
 #include "cli/command.h"
 #include "cli/documented.h"
 #include "cli/terminal.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct bench_settings {
@@ -194,7 +194,7 @@ static void begin(void *record) {
 /* Runs the bench. Its report goes to a file with one of these extensions, or, if `path` is NULL or "-", to standard output.
  * The file appears when it is whole. */
 static gconv_status run_into(gconv_bench *bench, const char *path, const char *endings) {
-  char *text = NULL;
+  GCONV_FREED char *text = NULL;
   size_t size = 0;
   gconv_sink *sink = NULL;
   if (!path || strcmp(path, "-") == 0)
@@ -208,7 +208,6 @@ static gconv_status run_into(gconv_bench *bench, const char *path, const char *e
   GCONV_THEN(status, gconv_sink_write(sink, text, size));
   status = gconv_sink_end(sink, status);
   bench->out = stdout;
-  free(text);
   return status;
 }
 

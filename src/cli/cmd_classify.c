@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv classify: the classes, or numbers, that a trained network or support vector machine predicts. */
+#include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/classify.h"
 #include "cli/command.h"
@@ -19,11 +20,10 @@ typedef struct classify_settings {
 
 /* Refuses an option of maps. If the model cannot be read, fails for that reason instead: it may be one for pixels. */
 static gconv_status refuse_map_option(const char *path, const char *option) {
-  gconv_network network = {0};
+  GCONV_ENDED_BY(gconv_network_free) gconv_network network = {0};
   gconv_svm *machine = NULL;
   gconv_status status = gconv_svm_is_one(path) ? gconv_svm_read(path, &machine) : gconv_network_load(path, &network);
   gconv_svm_free(machine);
-  gconv_network_free(&network);
   GCONV_TRY(status);
   return gconv_refuse("--%s is for maps of classes, and %s does not classify pixels by features", option, path);
 }
@@ -80,13 +80,12 @@ static gconv_status check_words(gconv_classifying *c, const classify_settings *s
 /* True if the first word names a network or a support vector machine that classifies pixels. */
 static bool is_of_pixels(const gconv_texts *words) {
   const char *path = words->count > 0 ? words->items[0] : "";
-  gconv_network network = {0};
+  GCONV_ENDED_BY(gconv_network_free) gconv_network network = {0};
   gconv_svm *machine = NULL;
   bool is = gconv_svm_is_one(path)
                 ? gconv_svm_read(path, &machine) == GCONV_OK && gconv_svm_get_info(machine)->features
                 : gconv_network_is_one(path) && gconv_network_read(path, &network) == GCONV_OK && network.features;
   gconv_svm_free(machine);
-  gconv_network_free(&network);
   return is;
 }
 

@@ -201,9 +201,9 @@ static gconv_status deconvolve(const deconvolve_settings *settings, const char *
                                       .deviance = settings->common.verbose,
                                       .report = report,
                                       .user = (void *)settings};
-  gconv_filters psf = {0};
+  GCONV_ENDED_BY(gconv_filters_free) gconv_filters psf = {0};
   gconv_device *device = NULL;
-  gconv_image image = {0}, result = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image image = {0}, result = {0};
   gconv_deconvolved told;
   const char *name =
       settings->common.device && strcmp(settings->common.device, "auto") != 0 ? settings->common.device : "cpu";
@@ -223,9 +223,6 @@ static gconv_status deconvolve(const deconvolve_settings *settings, const char *
     status = write_result(settings, settings->depth >= 0 ? (gconv_type)settings->depth : image.type, &result);
   }
   gconv_progress_hide();
-  gconv_image_free(&image);
-  gconv_image_free(&result);
-  gconv_filters_free(&psf);
   gconv_device_close(device);
   return status;
 }

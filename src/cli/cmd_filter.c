@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The main command: images in, filtered images out. */
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/printable.h"
 #include "bench/bench.h"
 #include "cli/command.h"
@@ -11,7 +12,6 @@
 #include "cli/terminal.h"
 #include "cli/windows.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -183,13 +183,12 @@ static int run_job(gconv_main_job *job) {
 }
 
 int gconv_job_run(gconv_job_settings *settings, int (*then)(const gconv_main_job *job, void *user), void *user) {
-  gconv_main_job job = {.settings = settings, .common = &settings->common};
+  GCONV_ENDED_BY(gconv_job_free) gconv_main_job job = {.settings = settings, .common = &settings->common};
   int status = run_job(&job);
   if (status == GCONV_EXIT_OK && then)
     status = then(&job, user);
   gconv_memory_limit_end();
   gconv_sandbox_tidy();
-  gconv_job_free(&job);
   return status;
 }
 

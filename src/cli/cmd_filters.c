@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv filters: the built-in filters, and the filter files that come with gconv. */
+#include "base/memory.h"
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
@@ -47,7 +48,7 @@ static void read_comment(const char *name, char comment[256]) {
 
 static size_t print_shipped(const gconv_texts *words) {
   const char *folder = gconv_filter_folder();
-  gconv_texts names = {0};
+  GCONV_ENDED_BY(gconv_texts_free) gconv_texts names = {0};
   size_t printed = 0;
   if (!gconv_shipped_names(&names) && words->count == 0)
     gconv_print(stdout, "\nFiles in %s (there is no such folder; GCONV_FILTERS may name one)\n", folder);
@@ -60,7 +61,6 @@ static size_t print_shipped(const gconv_texts *words) {
       gconv_print(stdout, "\nFiles in %s:\n", folder);
     gconv_print(stdout, "  %-44s%s%s\n", names.items[i], comment[0] ? "  " : "", comment);
   }
-  gconv_texts_free(&names);
   return printed;
 }
 

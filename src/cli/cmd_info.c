@@ -151,14 +151,13 @@ static gconv_status inform_filter(const telling *t, const char *spec) {
 
 /* Fails if the word names no image that can be read. */
 static gconv_status inform_image(const telling *t, const char *word) {
-  gconv_image image = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image image = {0};
   const gconv_format_info *format = NULL;
   GCONV_TRY(gconv_image_read_header(word, &image, &format));
   if (t->list)
     json_array_append_new(t->list, describe_image(word, &image, format));
   else
     print_image(word, &image, format);
-  gconv_image_free(&image);
   return GCONV_OK;
 }
 

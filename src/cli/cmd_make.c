@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv make: filters as text. */
+#include "base/memory.h"
 #include "cli/command.h"
 #include "cli/sandbox.h"
 
@@ -51,14 +52,13 @@ static gconv_status write(const char *path, const gconv_filters *filters) {
 
 static int run(void *record, const gconv_texts *specs) {
   const gconv_common *settings = record;
-  gconv_filters filters = {0};
+  GCONV_ENDED_BY(gconv_filters_free) gconv_filters filters = {0};
   gconv_sandbox_file(settings, settings->output);
   int result = gconv_say_end(read(settings, specs, &filters));
   if (result == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->output))
     result = GCONV_EXIT_USAGE;
   if (result == GCONV_EXIT_OK)
     result = gconv_command_end(write(settings->output, &filters), false);
-  gconv_filters_free(&filters);
   return result;
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv stats: numbers of images: mean, range, percentiles, clamped samples, noise, focus. */
 #include "base/ending.h"
+#include "base/memory.h"
 #include "cli/job.h"
 #include "cli/learn.h"
 #include "cli/sandbox.h"
 #include "cli/stats.h"
 #include "cli/terminal.h"
-
-#include <stdlib.h>
 
 static const float usual_percentiles[] = {1, 50, 99};
 
@@ -71,7 +70,8 @@ static gconv_status look_at_samples(measuring *m, const char *path, const gconv_
 /* Measures an image in memory: the result of a filter, or a part. */
 static gconv_status measure_in_memory(measuring *m, const char *path, gconv_stats *stats) {
   const gconv_read_options read = {.max_pixels = m->settings->common.max_pixels};
-  gconv_image image = {0}, result = {0}, part;
+  GCONV_ENDED_BY(gconv_image_free) gconv_image image = {0}, result = {0};
+  gconv_image part;
   gconv_plan *plan = NULL;
   gconv_stats_options options = m->options;
   gconv_status status = gconv_image_read(path, &read, &image);
@@ -85,8 +85,6 @@ static gconv_status measure_in_memory(measuring *m, const char *path, gconv_stat
   GCONV_THEN(status, gconv_image_stats(&(gconv_compared){.image = &part}, &options, stats));
   GCONV_THEN(status, look_at_samples(m, path, &part, options.unit, stats));
   gconv_plan_free(plan);
-  gconv_image_free(&image);
-  gconv_image_free(&result);
   return status;
 }
 
@@ -140,7 +138,7 @@ static gconv_status prepare(measuring *m, const gconv_texts *words) {
 
 static gconv_status measure_all(measuring *m) {
   const size_t count = m->inputs.count;
-  const char **paths = calloc(count + 1, sizeof *paths);
+  GCONV_FREED const char **paths = calloc(count + 1, sizeof *paths);
   if (!paths)
     return gconv_no_memory();
   for (size_t i = 0; i < count; i++)
@@ -157,7 +155,6 @@ static gconv_status measure_all(measuring *m) {
     free(m->places);
     m->places = NULL;
   }
-  free(paths);
   return status == GCONV_OK ? gconv_stats_tell_end(&m->telling) : status;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv volume: filters of three dimensions, over stacks of planes. `gconv --volume` is another name. */
+#include "base/memory.h"
 #include "cli/command.h"
 #include "cli/job_holes.h"
 #include "cli/sandbox.h"
 #include "gconv_science.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,7 +89,7 @@ static gconv_status check(const volume_settings *s, const gconv_texts *inputs) {
 
 static gconv_status filter(const volume_settings *s, const char *input) {
   gconv_device *device = NULL;
-  gconv_image weights = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image weights = {0};
   gconv_volume_options options;
   const char *name = s->common.device && strcmp(s->common.device, "auto") != 0 ? s->common.device : "cpu";
   gconv_status status = gconv_device_open(name, gconv_settle_threads(s->common.threads, s->common.quiet), &device);
@@ -97,7 +97,6 @@ static gconv_status filter(const volume_settings *s, const char *input) {
     status = gconv_read_picture(&s->common, "--weights", s->holes.weights, &weights);
   GCONV_THEN(status, make_options(s, &weights, &options));
   GCONV_THEN(status, gconv_volume_filter_file(device, input, s->common.output, s->filter, &options, s->common.memory));
-  gconv_image_free(&weights);
   gconv_device_close(device);
   return status;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of commands: finding, running and describing one. */
+#include "base/memory.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const gconv_command *const commands[] = {
@@ -77,7 +77,7 @@ static bool parse(const gconv_command *command, int count, char *const *words, g
 }
 
 int gconv_command_run(const gconv_command *command, int count, char *const *words) {
-  gconv_common *common = calloc(1, command->record_bytes ? command->record_bytes : sizeof *common);
+  GCONV_FREED gconv_common *common = calloc(1, command->record_bytes ? command->record_bytes : sizeof *common);
   gconv_parsed parsed = {.record = common};
   int status;
   if (!common) {
@@ -97,7 +97,6 @@ int gconv_command_run(const gconv_command *command, int count, char *const *word
     command->end(common);
   gconv_texts_free(&parsed.operands);
   gconv_texts_free(&parsed.meanings);
-  free(common);
   return status;
 }
 

@@ -5,14 +5,13 @@
 #include "cli/pairs.h"
 
 gconv_status gconv_compare_find_pairs(gconv_comparison *c) {
-  gconv_matched *matched = NULL;
+  GCONV_FREED gconv_matched *matched = NULL;
   GCONV_TRY(gconv_pairs_find(&c->sides[0], &c->sides[1], c->folders, c->settings->suffix, &matched, &c->count));
   c->pairs = calloc(c->count + 1, sizeof *c->pairs);
   for (size_t i = 0; c->pairs && i < c->count; i++) {
     const gconv_input *x = matched[i].a, *y = matched[i].b;
     c->pairs[i] = (gconv_pair){.a = x ? x->path : NULL, .b = y ? y->path : NULL, .name = matched[i].name};
   }
-  free(matched);
   return c->pairs ? GCONV_OK : gconv_no_memory();
 }
 

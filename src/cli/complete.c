@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Completion for shells, out of the tables of commands, options and filters. */
+#include "base/memory.h"
 #include "base/printable.h"
 #include "cli/command.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Candidates ----------------------------------------------------------------------------------------------------- */
 
 /* True if a name has no control characters, such as commands to terminals. */
 static bool is_printable(const char *name) {
-  char *copy = gconv_printable_copy(name, strlen(name));
+  GCONV_FREED char *copy = gconv_printable_copy(name, strlen(name));
   bool same = copy && strcmp(copy, name) == 0;
-  free(copy);
   return same;
 }
 

@@ -166,7 +166,7 @@ static gconv_status add_stage(gconv_main_job *job, size_t i, gconv_operation **s
 static gconv_status make_stages(gconv_main_job *job) {
   const size_t last = job->before_count;
   size_t count = 0;
-  gconv_operation **stages = calloc(last + 3, sizeof *stages);
+  GCONV_FREED gconv_operation **stages = calloc(last + 3, sizeof *stages);
   gconv_status status = stages ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i <= last && status == GCONV_OK; i++)
     status = add_stage(job, i, stages, &count);
@@ -178,7 +178,6 @@ static gconv_status make_stages(gconv_main_job *job) {
     GCONV_THEN(status, gconv_operation_chain(stages, count, &job->operation));
   for (size_t i = 0; i < count; i++)
     gconv_operation_free(stages[i]);
-  free(stages);
   return status;
 }
 

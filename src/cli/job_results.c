@@ -161,12 +161,10 @@ static gconv_status name_of_banks(gconv_main_job *job) {
 /* Returns how many channels of the first input a bank would see; 0 if its header cannot be read. */
 static int32_t channels_of_first(const gconv_main_job *job) {
   const char *path = job->inputs.count > 0 ? job->inputs.items[0].path : "-";
-  gconv_image header = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
   if (strcmp(path, "-") == 0 || gconv_image_read_header(path, &header, NULL) != GCONV_OK)
     return 0;
-  int32_t channels = header.channels;
-  gconv_image_free(&header);
-  return channels;
+  return header.channels;
 }
 
 /* If the weights look like plain filters, as those of a depthwise layer do, adds a hint to the error: --groups, with as many

@@ -2,6 +2,7 @@
 /* What a network is, layer by layer: gconv info and gconv bank info. */
 #include "base/json.h"
 #include "base/lists.h"
+#include "base/memory.h"
 #include "base/printable.h"
 #include "cli/bank.h"
 #include "cli/graph_draw.h"
@@ -10,7 +11,6 @@
 #include "gconv_learn.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ANY_SIZE = 256, TEXT_BYTES = 64, LISTED_CLASSES = 32, LISTED_NUMBERS = 16 };
@@ -98,7 +98,7 @@ static void print_tensors(const char *what, const gconv_network_tensor *tensors,
 }
 
 static gconv_status print_graph(const char *path, const drawn *d) {
-  char *text = NULL;
+  GCONV_FREED char *text = NULL;
   gconv_print(stdout, "%s: a graph of nodes; for an image of %d x %d:\n", path, d->width, d->height);
   print_tensors("input", d->network.inputs, d->network.input_count);
   print_tensors("output", d->network.outputs, d->network.output_count);
@@ -108,7 +108,6 @@ static gconv_status print_graph(const char *path, const drawn *d) {
   const char *memory = strstr(text, "\nmemory: ");
   if (memory)
     printf("\n%.*s\n", (int)strcspn(memory + 1, "\n"), memory + 1);
-  free(text);
   return GCONV_OK;
 }
 
@@ -240,7 +239,7 @@ static void print_network(const char *path, const drawn *d) {
 }
 
 gconv_status gconv_graph_print(const char *path, const char *output) {
-  drawn d = {0};
+  GCONV_ENDED_BY(end) drawn d = {0};
   gconv_status status = begin(path, &d);
   if (status == GCONV_OK && d.network.graph && d.plan)
     status = output ? draw(path, &d, output) : print_graph(path, &d);
@@ -258,18 +257,16 @@ gconv_status gconv_graph_print(const char *path, const char *output) {
                         d.network.graph ? "%s: cannot be planned for an image, so that it is not drawn: %s"
                                         : "%s: is a chain of layers, which gconv info lists: -o draws graphs",
                         path, gconv_last_error());
-  end(&d);
   return status;
 }
 
 gconv_status gconv_network_print(const char *path) {
-  drawn d = {0};
+  GCONV_ENDED_BY(end) drawn d = {0};
   gconv_status status = begin(path, &d);
   if (status == GCONV_OK)
     print_network(path, &d);
   if (status == GCONV_OK && gconv_job_is_graph(&d.network))
     status = d.plan ? print_graph(path, &d) : GCONV_OK;
-  end(&d);
   return status;
 }
 
@@ -322,9 +319,8 @@ static json_t *describe_network(const drawn *d) {
 }
 
 gconv_status gconv_network_describe(const char *path, json_t **json) {
-  drawn d = {0};
+  GCONV_ENDED_BY(end) drawn d = {0};
   gconv_status status = begin(path, &d);
   *json = status == GCONV_OK ? describe_network(&d) : NULL;
-  end(&d);
   return status;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers as people write them on a command line. */
+#include "base/memory.h"
 #include "cli/options.h"
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* strtod() follows the locale, but this program never calls setlocale(): it is always "C". */
@@ -93,10 +93,9 @@ int gconv_parse_floats(const char *text, char between, int limit, double *number
 
 bool gconv_parse_share(const char *text, double *share) {
   size_t length = strlen(text), percent = length > 0 && text[length - 1] == '%';
-  char *number = strndup(text, length - percent);
+  GCONV_FREED char *number = strndup(text, length - percent);
   bool good = number && gconv_parse_number(number, share);
   if (good && percent)
     *share /= 100;
-  free(number);
   return good;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/pairs.h"
+#include "base/memory.h"
 #include "base/partners.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* True if the file may be a picture of an earlier run: its name ends in the suffix of pictures. */
@@ -43,16 +43,13 @@ static gconv_matched match(const gconv_input *a, const gconv_input *b) {
 
 static bool match_names(const gconv_inputs *a, const gconv_inputs *b, const char *suffix, gconv_matched *pairs,
                         size_t *count) {
-  file_list of_a = {0}, of_b = {0};
-  gconv_partners *partners = NULL;
+  GCONV_ENDED_BY(free_list) file_list of_a = {0}, of_b = {0};
+  GCONV_FREED gconv_partners *partners = NULL;
   bool good = list_inputs(a, suffix, &of_a) && list_inputs(b, suffix, &of_b) &&
               gconv_partners_find(of_a.names, of_a.count, of_b.names, of_b.count, &partners, count) == GCONV_OK;
   for (size_t i = 0; good && i < *count; i++)
     pairs[i] = match(partners[i].a == GCONV_ALONE ? NULL : of_a.items[partners[i].a],
                      partners[i].b == GCONV_ALONE ? NULL : of_b.items[partners[i].b]);
-  free(partners);
-  free_list(&of_a);
-  free_list(&of_b);
   return good;
 }
 

@@ -136,7 +136,7 @@ static void show_progress(const evaluation *e, size_t done, size_t count) {
 /* Compares the maps of all inputs with masks. `outputs` has the paths of the maps; NULL: they are not written. */
 static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const gconv_outputs *outputs,
                                 const gconv_inputs *masks) {
-  gconv_matched *pairs = NULL;
+  GCONV_FREED gconv_matched *pairs = NULL;
   size_t count = 0;
   GCONV_TRY(gconv_pairs_find(inputs, masks, inputs->many || masks->many, NULL, &pairs, &count));
   gconv_status status = GCONV_OK;
@@ -151,7 +151,6 @@ static gconv_status compare_all(evaluation *e, const gconv_inputs *inputs, const
                   : gconv_fail(GCONV_BAD_FILE, "%s: there is no mask of this name in %s", input->path, e->task->masks);
   }
   gconv_progress_hide();
-  free(pairs);
   return status;
 }
 
@@ -306,7 +305,7 @@ static gconv_status prepare_own(evaluation *e, gconv_main_job *job) {
 
 static int evaluate_only(evaluation *e) {
   gconv_main_job *job = &e->own;
-  gconv_inputs inputs = {0};
+  GCONV_ENDED_BY(gconv_inputs_free) gconv_inputs inputs = {0};
   gconv_set_log(e->common->quiet ? NULL : gconv_say_warning, NULL);
   job->settings = e->task->job;
   job->common = e->common;
@@ -315,14 +314,11 @@ static int evaluate_only(evaluation *e) {
   GCONV_THEN(status, evaluate_all(e, job, &inputs, NULL));
   gconv_plan_free(e->plan);
   e->plan = NULL;
-  gconv_inputs_free(&inputs);
   gconv_job_free(job);
   return gconv_say_end(status);
 }
 
 int gconv_classify_pixels(const gconv_pixels_task *task) {
-  evaluation e = {.task = task, .common = task->common};
-  int result = task->common->output ? gconv_job_run(task->job, task->masks ? evaluate : NULL, &e) : evaluate_only(&e);
-  free_evaluation(&e);
-  return result;
+  GCONV_ENDED_BY(free_evaluation) evaluation e = {.task = task, .common = task->common};
+  return task->common->output ? gconv_job_run(task->job, task->masks ? evaluate : NULL, &e) : evaluate_only(&e);
 }

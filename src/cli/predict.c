@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/predict.h"
+#include "base/memory.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BATCH_FLOATS = 1 << 22, MOST_BATCH = 1024 };
@@ -192,7 +192,7 @@ static gconv_status begin_confusion(const gconv_dataset_info *info, gconv_confus
 gconv_status gconv_predict_all(const gconv_network *network, const gconv_svm *svm, gconv_device *device,
                                const gconv_dataset *data, gconv_confusion *confusion, gconv_predicted *each, void *user) {
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
-  batch b = {.svm = network ? NULL : svm, .device = device};
+  GCONV_ENDED_BY(free_batch) batch b = {.svm = network ? NULL : svm, .device = device};
   gconv_status status = network ? open_network(&b, network, info) : GCONV_OK;
   if (status == GCONV_OK && info->class_count > 0)
     status = begin_confusion(info, confusion);
@@ -200,7 +200,6 @@ gconv_status gconv_predict_all(const gconv_network *network, const gconv_svm *sv
   for (size_t first = 0; first < info->cases && status == GCONV_OK; first += b.room)
     status =
         predict_batch(&b, data, first, info->cases - first < b.room ? info->cases - first : b.room, confusion, each, user);
-  free_batch(&b);
   return status;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/timings.h"
+#include "base/memory.h"
 #include "cli/telling.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Sums ---------------------------------------------------------------------------------------------------------- */
@@ -54,16 +54,14 @@ static json_t *json_paths(char *const *items, size_t count) {
 
 /* Returns all errors as one text, "a; b", or null. */
 static json_t *json_errors(const gconv_texts *errors) {
-  char *text = NULL;
+  GCONV_FREED char *text = NULL;
   size_t size = 0;
   FILE *out = errors->count > 0 ? open_memstream(&text, &size) : NULL;
   if (!out)
     return json_null();
   for (size_t i = 0; i < errors->count; i++)
     fprintf(out, "%s%s", i > 0 ? "; " : "", errors->items[i]);
-  json_t *string = fclose(out) == 0 && text ? gconv_json_text(text) : json_null();
-  free(text);
-  return string;
+  return fclose(out) == 0 && text ? gconv_json_text(text) : json_null();
 }
 
 /* Rounds to microseconds, the precision of the clocks. */

@@ -14,9 +14,8 @@
 /* True if a file is a picture. Formats of arrays do not count: an array may also be a table or a signal. */
 static bool is_picture(const char *path) {
   const gconv_format_info *format = NULL;
-  gconv_image header = {0};
+  GCONV_ENDED_BY(gconv_image_free) gconv_image header = {0};
   bool is = gconv_image_read_header(path, &header, &format) == GCONV_OK && !format->tensors;
-  gconv_image_free(&header);
   return is;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters by their names: built in, and shipped as files. */
+#include "base/memory.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 
 #include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,13 +28,12 @@ static int is_filter_file(const struct dirent *entry) {
 }
 
 bool gconv_shipped_names(gconv_texts *names) {
-  struct dirent **entries = NULL;
+  GCONV_FREED struct dirent **entries = NULL;
   int count = scandir(gconv_filter_folder(), &entries, is_filter_file, alphasort);
   for (int i = 0; i < count; i++) {
     gconv_texts_add(names, strndup(entries[i]->d_name, strlen(entries[i]->d_name) - strlen(".txt")));
     free(entries[i]);
   }
-  free(entries);
   return count >= 0;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Decides, by sums over some pixels, whether the features of a picture are like those that a model learned. */
+#include "base/memory.h"
 #include "base/status.h"
 #include "feature/feature.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { STEP = 8 }; /* every eighth row and column counts */
@@ -60,7 +60,7 @@ static int compare(const void *a, const void *b) {
 /* Finds two medians over all features, in units of the model's standard deviations. *far: the root mean square distance of
  * values from the model's mean. *vary: the standard deviation of values. */
 static bool find_medians(const gconv_feature_look *look, double *far, double *vary) {
-  double *both = malloc(2 * look->notes->count * sizeof *both);
+  GCONV_FREED double *both = malloc(2 * look->notes->count * sizeof *both);
   size_t count = 0;
   for (size_t c = 0; c < look->notes->count && both; c++) {
     const double known = look->notes->deviations[c], mean = look->sums[2 * c] / look->pixels;
@@ -76,7 +76,6 @@ static bool find_medians(const gconv_feature_look *look, double *far, double *va
     *far = both[count / 2];
     *vary = both[look->notes->count + count / 2];
   }
-  free(both);
   return count > 0;
 }
 

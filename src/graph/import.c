@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "graph/image.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Fills *digest from the bytes of the file and the constants, which may lie in other files. */
@@ -84,13 +83,12 @@ gconv_status gconv_graph_of_network(const gconv_network *network, gconv_graph **
   gconv_network layers = *network; /* mean and std are not part of the graph */
   layers.mean_count = layers.std_count = 0;
   gconv_bank_file *file = NULL;
-  uint8_t *bytes = NULL;
+  GCONV_FREED uint8_t *bytes = NULL;
   size_t size = 0;
   GCONV_TRY(gconv_network_to_onnx(&layers, true, &bytes, &size));
   gconv_status status = gconv_bank_file_open_bytes("the network", bytes, size, gconv_bank_syntax_onnx.name, &file);
   GCONV_THEN(status, gconv_graph_read(file, graph));
   gconv_bank_file_close(file);
-  free(bytes);
   return status;
 }
 

@@ -66,7 +66,7 @@ static void bleed_frame(const bleeding *b) {
 }
 
 gconv_status gconv_bleed(const gconv_image *in, gconv_image *out) {
-  void *turn = NULL;
+  GCONV_FREED void *turn = NULL;
   *out = gconv_header_of(in);
   out->alpha = in->alpha;
   GCONV_TRY(gconv_image_allocate(out));
@@ -83,6 +83,5 @@ gconv_status gconv_bleed(const gconv_image *in, gconv_image *out) {
              (const uint8_t *)in->data + (size_t)n * in->plane_bytes + (size_t)y * in->row_bytes, bytes);
     bleed_frame(&(bleeding){out, turn, n});
   }
-  gconv_release(turn);
   return GCONV_OK;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "layer/present.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Kinds and layout of outputs ---- */
@@ -248,14 +248,13 @@ static gconv_status paint(const painting *job, int32_t frame, int32_t tile) {
   gconv_planes from = planes_of(p, job->maps, frame, tile);
   gconv_image picture = frame_of(&job->outputs[p->kind == GCONV_PRESENT_PICTURES ? tile : 0], frame);
   int32_t place = p->kind == GCONV_PRESENT_PICTURES ? 0 : tile;
-  gconv_survey survey = {0};
+  GCONV_ENDED_BY(gconv_survey_free) gconv_survey survey = {0};
   if (gconv_presenter_surveys(p)) {
     GCONV_TRY(gconv_survey_begin(from.count, from.height, from.width, &survey));
     gconv_survey_add(&survey, &from, 0);
   }
   put(p, &from, gconv_tone_curve(&p->tone, &survey), &picture, place / p->columns * (p->height + GCONV_MOSAIC_GAP),
       place % p->columns * (p->width + GCONV_MOSAIC_GAP));
-  gconv_survey_free(&survey);
   return GCONV_OK;
 }
 

@@ -81,7 +81,7 @@ static gconv_status drop_repeated(gconv_inputs *inputs) {
   size_t count = inputs->count, kept = 0;
   gconv_key *keys = calloc(count + 1, sizeof *keys);
   bool *drops = calloc(count + 1, sizeof *drops), good = keys && drops;
-  char *here = realpath(".", NULL);
+  GCONV_FREED char *here = realpath(".", NULL);
   for (size_t i = 0; i < count && good; i++) {
     keys[i] = (gconv_key){make_key(inputs->items[i].path, here ? here : "/"), i};
     good = keys[i].text != NULL;
@@ -102,7 +102,6 @@ static gconv_status drop_repeated(gconv_inputs *inputs) {
   inputs->count = good ? kept : count;
   gconv_keys_free(keys, count);
   free(drops);
-  free(here);
   return good ? GCONV_OK : gconv_no_memory();
 }
 

@@ -69,7 +69,7 @@ static const char *lacks(const gconv_operation *base, const char *device) {
 
 static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
   const chain *c = (const chain *)base;
-  gconv_operation **stages = calloc(c->count, sizeof *stages);
+  GCONV_FREED gconv_operation **stages = calloc(c->count, sizeof *stages);
   gconv_status status = stages ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
   bool all = true;
   for (size_t i = 0; i < c->count && all && status == GCONV_OK; i++) {
@@ -80,7 +80,6 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
     GCONV_THEN(status, gconv_operation_chain(stages, c->count, exact));
   for (size_t i = 0; i < c->count && stages; i++)
     gconv_operation_free(stages[i]);
-  free(stages);
   return status;
 }
 

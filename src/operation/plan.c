@@ -252,14 +252,13 @@ gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_i
   GCONV_TRY(check_pixels(plan, in));
   if (runs < 1)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d runs cannot be measured: ask for at least 1", runs);
-  gconv_image *own = images ? NULL : calloc(plan->output_count, sizeof *own);
+  GCONV_FREED gconv_image *own = images ? NULL : calloc(plan->output_count, sizeof *own);
   if (!images && !own)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
   gconv_status status = begin_outputs(plan, images ? images : own, &o);
   GCONV_THEN(status, end_outputs(&o, measure(plan, in, o.images, runs, milliseconds)));
   for (size_t i = 0; own && i < plan->output_count; i++)
     gconv_image_free(&own[i]);
-  free(own);
   return status;
 }
 

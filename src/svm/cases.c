@@ -161,11 +161,11 @@ static float filled(const gconv_svm_range *range, size_t column, float value) {
 static gconv_status find_deviations(const gconv_svm_cases *cases, const size_t *members, size_t count,
                                     gconv_svm_range *range) {
   const size_t columns = cases->columns;
-  double *sums = calloc(2 * columns, sizeof *sums), *origins = calloc(columns, sizeof *origins);
-  size_t *met = calloc(columns, sizeof *met); /* how many entries each column has */
-  gconv_status status =
-      sums && origins && met ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", columns);
-  for (size_t i = 0; i < count && status == GCONV_OK; i++) {
+  GCONV_FREED double *sums = calloc(2 * columns, sizeof *sums), *origins = calloc(columns, sizeof *origins);
+  GCONV_FREED size_t *met = calloc(columns, sizeof *met); /* how many entries each column has */
+  if (!sums || !origins || !met)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the ranges of %zu columns", columns);
+  for (size_t i = 0; i < count; i++) {
     const gconv_svm_row *row = &cases->rows[members[i]];
     for (size_t k = 0; k < row->count; k++) {
       size_t c = row->columns[k];
@@ -177,7 +177,7 @@ static gconv_status find_deviations(const gconv_svm_cases *cases, const size_t *
       sums[2 * c + 1] += value * value;
     }
   }
-  for (size_t c = 0; c < columns && status == GCONV_OK; c++) {
+  for (size_t c = 0; c < columns; c++) {
     double n = (double)count, zeros = n - (double)met[c]; /* zeros are not in the rows */
     double mean = (sums[2 * c] - zeros * origins[c]) / n;
     double variance = (sums[2 * c + 1] + zeros * origins[c] * origins[c]) / n - mean * mean;
@@ -185,10 +185,7 @@ static gconv_status find_deviations(const gconv_svm_cases *cases, const size_t *
     range->least[c] = origins[c] + mean - deviation;
     range->most[c] = origins[c] + mean + deviation;
   }
-  free(sums);
-  free(origins);
-  free(met);
-  return status;
+  return GCONV_OK;
 }
 
 gconv_status gconv_svm_range_find(const gconv_svm_cases *cases, const size_t *members, size_t count,

@@ -83,7 +83,7 @@ static gconv_status values_on_cpu(const gconv_svm *model, gconv_threads *threads
   predicting p = {.model = model, .rows = rows, .count = count, .values = values, .control = gconv_control_here()};
   size_t seats = threads ? (size_t)gconv_threads_count(threads) : 1, columns = model->info.columns;
   size_t wide = TURN_ROWS * gconv_svm_coefficient_rows(model);
-  double *memory = calloc(seats * (columns + wide), sizeof *memory);
+  GCONV_FREED double *memory = calloc(seats * (columns + wide), sizeof *memory);
   p.seats = calloc(seats, sizeof *p.seats);
   gconv_status status = memory && p.seats ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for predictions");
   for (size_t i = 0; i < seats && status == GCONV_OK; i++) {
@@ -92,7 +92,6 @@ static gconv_status values_on_cpu(const gconv_svm *model, gconv_threads *threads
   }
   if (status == GCONV_OK)
     gconv_svm_each(threads, (count + TURN_ROWS - 1) / TURN_ROWS, predict_turn, &p);
-  free(memory);
   free(p.seats);
   return status == GCONV_OK ? gconv_control_check() : status;
 }
@@ -139,7 +138,7 @@ static gconv_status values_on_gpu(gconv_svm *model, gconv_device *device, const 
                                   double *values) {
   const size_t machines = gconv_svm_machines(model), wide = gconv_svm_coefficient_rows(model);
   const size_t classes = model->info.type == GCONV_SVM_C_SVC ? model->info.class_count : 1;
-  double *sums = malloc((classes * wide * count + wide + 1) * sizeof *sums);
+  GCONV_FREED double *sums = malloc((classes * wide * count + wide + 1) * sizeof *sums);
   GCONV_NEED_MEMORY(sums, "no memory for %zu predictions", count);
   pthread_mutex_lock(&model->gpu_lock);
   gconv_status status = bring_model(model, device);
@@ -155,7 +154,6 @@ static gconv_status values_on_gpu(gconv_svm *model, gconv_device *device, const 
       add_class(model, class, own, values + i * machines);
     }
   }
-  free(sums);
   return status;
 }
 
@@ -259,10 +257,11 @@ static void couple_pairs(const gconv_svm *model, const double *values, double *s
 gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size_t count, int32_t *classes,
                               double *probabilities) {
   size_t k = model->info.class_count, machines = gconv_svm_machines(model);
-  size_t *votes = calloc(k + 1, sizeof *votes);
-  double *scratch = calloc(2 * k * k + k + 1, sizeof *scratch);
-  gconv_status status = votes && scratch ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %zu classes", k);
-  for (size_t i = 0; i < count && status == GCONV_OK; i++) {
+  GCONV_FREED size_t *votes = calloc(k + 1, sizeof *votes);
+  GCONV_FREED double *scratch = calloc(2 * k * k + k + 1, sizeof *scratch);
+  if (!votes || !scratch)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu classes", k);
+  for (size_t i = 0; i < count; i++) {
     size_t best = classes ? gconv_svm_vote(values + i * machines, k, votes) : 0;
     if (probabilities) {
       double *p = probabilities + i * k;
@@ -274,35 +273,30 @@ gconv_status gconv_svm_decide(const gconv_svm *model, const double *values, size
     if (classes)
       classes[i] = (int32_t)best;
   }
-  free(votes);
-  free(scratch);
-  return status;
+  return GCONV_OK;
 }
 
 /* Makes cases of the rows of `numbers`: scaled and without zeros. */
 static gconv_status take_rows(const gconv_svm *model, const float *numbers, size_t count, gconv_svm_cases *cases) {
   size_t columns = model->info.columns;
-  float *row = malloc((columns + 1) * sizeof *row);
+  GCONV_FREED float *row = malloc((columns + 1) * sizeof *row);
   gconv_status status = row ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a row of %zu columns", columns);
   cases->columns = columns;
   for (size_t i = 0; i < count && status == GCONV_OK; i++) {
     gconv_svm_range_row(&model->range, columns, numbers + i * columns, row);
     status = gconv_svm_cases_add(cases, row);
   }
-  free(row);
   gconv_svm_cases_finish(cases);
   return status;
 }
 
 static gconv_status predict_part(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
                                  double *values, int32_t *classes, double *probabilities) {
-  gconv_svm_cases cases = {0};
-  gconv_status status = take_rows(model, rows, count, &cases);
-  GCONV_THEN(status, gconv_svm_values(model, device, cases.rows, count, values));
-  if (status == GCONV_OK && model->info.type == GCONV_SVM_C_SVC && (classes || probabilities))
-    status = gconv_svm_decide(model, values, count, classes, probabilities);
-  gconv_svm_cases_free(&cases);
-  return status;
+  GCONV_ENDED_BY(gconv_svm_cases_free) gconv_svm_cases cases = {0};
+  GCONV_TRY(take_rows(model, rows, count, &cases));
+  GCONV_TRY(gconv_svm_values(model, device, cases.rows, count, values));
+  const bool decides = model->info.type == GCONV_SVM_C_SVC && (classes || probabilities);
+  return decides ? gconv_svm_decide(model, values, count, classes, probabilities) : GCONV_OK;
 }
 
 gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, const float *rows, size_t count,
@@ -325,7 +319,7 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
                         i / info->columns + 1, i % info->columns + 1, (double)rows[i]);
   size_t machines = gconv_svm_machines(model);
   size_t at_a_time = VALUES / machines < 1 ? 1 : VALUES / machines < MOST ? VALUES / machines : MOST;
-  double *own = values ? NULL : malloc(at_a_time * machines * sizeof *own);
+  GCONV_FREED double *own = values ? NULL : malloc(at_a_time * machines * sizeof *own);
   gconv_status status = values || own ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for predictions");
   for (size_t first = 0; first < count && status == GCONV_OK; first += at_a_time) {
     size_t part = count - first < at_a_time ? count - first : at_a_time;
@@ -334,6 +328,5 @@ gconv_status gconv_svm_predict(const gconv_svm *model, gconv_device *device, con
                                     values ? values + first * machines : own, classes ? classes + first : NULL,
                                     probabilities ? probabilities + first * info->class_count : NULL));
   }
-  free(own);
   return status;
 }

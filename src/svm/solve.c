@@ -397,7 +397,7 @@ static gconv_status take_part(solving *s, const part *q) {
 }
 
 static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *solution) {
-  part q = {0};
+  GCONV_ENDED_BY(free_part) part q = {0};
   gconv_svm_matrix *matrix = NULL;
   gconv_status status = make_part(s, active, &q);
   const gconv_svm_problem problem = {.count = q.count,
@@ -421,7 +421,6 @@ static gconv_status solve_part(solving *s, size_t active, gconv_svm_solution *so
   release(&inner);
   gconv_svm_matrix_free(matrix);
   GCONV_THEN(status, take_part(s, &q));
-  free_part(&q);
   return status;
 }
 

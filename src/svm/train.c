@@ -208,9 +208,9 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
   GCONV_NEED(data, device, model);
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   gconv_svm_settings settings;
-  gconv_svm_cases cases = {0};
+  GCONV_ENDED_BY(gconv_svm_cases_free) gconv_svm_cases cases = {0};
   gconv_svm_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
-  size_t *members = NULL;
+  GCONV_FREED size_t *members = NULL;
   *model = NULL;
   gconv_status status = take_data(options, data, &settings, &cases, &members);
   if (status == GCONV_OK)
@@ -222,8 +222,6 @@ gconv_status gconv_svm_train(const gconv_svm_options *options, const gconv_datas
     gconv_svm_free(*model);
     *model = NULL;
   }
-  free(members);
-  gconv_svm_cases_free(&cases);
   return status;
 }
 
@@ -335,9 +333,9 @@ gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_da
   if (folds < 2)
     return gconv_fail(GCONV_BAD_ARGUMENT, "folds is %zu: cross-validation takes at least 2", folds);
   gconv_svm_settings settings;
-  gconv_svm_cases cases = {0};
+  GCONV_ENDED_BY(gconv_svm_cases_free) gconv_svm_cases cases = {0};
   gconv_svm_watch watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
-  size_t *members = NULL;
+  GCONV_FREED size_t *members = NULL;
   validating v = {.settings = &settings, .cases = &cases, .info = gconv_dataset_get_info(data), .result = result};
   *result = (gconv_svm_validation){0};
   gconv_status status = take_data(options, data, &settings, &cases, &members);
@@ -348,7 +346,5 @@ gconv_status gconv_svm_validate(const gconv_svm_options *options, const gconv_da
   v.device = device;
   GCONV_THEN(status, validate(&v, members, folds));
   free(v.fold);
-  free(members);
-  gconv_svm_cases_free(&cases);
   return status;
 }

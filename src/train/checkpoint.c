@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { VERSION = 2, TENSORS = 4, LAST = 3 };
@@ -41,10 +40,8 @@ static uint64_t get_whole(const json_t *json, const char *key) {
 /* ---- Checksum ---- */
 
 static uint64_t add_json(uint64_t hash, const json_t *json) {
-  char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
-  hash = gconv_fnv1a(hash, text ? text : "", text ? strlen(text) : 0);
-  free(text);
-  return hash;
+  GCONV_FREED char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+  return gconv_fnv1a(hash, text ? text : "", text ? strlen(text) : 0);
 }
 
 /* Writes the checksum of the setting, the state and the arrays (`count` floats each) as 16 hexadecimal digits. */

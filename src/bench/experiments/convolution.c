@@ -246,7 +246,7 @@ static void name_point(point *p, const char *panel) {
 }
 
 static gconv_status measure_point(gconv_bench *bench, const figure *f, gconv_bench_row *shape, int32_t panel) {
-  gconv_bench_layer data = {0};
+  GCONV_ENDED_BY(gconv_bench_free_layer) gconv_bench_layer data = {0};
   const gconv_bench_image bank = {shape->image.width, shape->image.height, f->planes ? 1 : shape->image.channels, true};
   point p = {bench, f, &data, *shape};
   gconv_status status = gconv_bench_make_layer(&shape->image, shape->images, shape->filters, shape->rows, &data);
@@ -261,7 +261,6 @@ static gconv_status measure_point(gconv_bench *bench, const figure *f, gconv_ben
     if (gconv_bench_measure_other(bench, &data, padding_of(f), &p.shape))
       gconv_bench_print_row(bench);
   }
-  gconv_bench_free_layer(&data);
   return status;
 }
 
