@@ -4,7 +4,7 @@
 #include "image/layout.h"
 
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 enum { MOST_TAPS = 1 << 26 /* as of other filters */ };
 
@@ -43,8 +43,10 @@ gconv_status gconv_picture_filter_make(const char *path, const gconv_image *imag
 gconv_status gconv_picture_filter_read(const char *path, const char *format, gconv_filters *psf, bool *taken) {
   gconv_image picture = {0};
   const gconv_format_info *found = NULL;
-  *taken = access(path, F_OK) == 0 && gconv_image_read_header(path, &picture, &found) == GCONV_OK &&
-           strcmp(found->name, "npy") != 0 && (!format || strcmp(found->name, format) == 0);
+  struct stat there; /* what comes through a pipe can be read once alone */
+  *taken = stat(path, &there) == 0 && S_ISREG(there.st_mode) &&
+           gconv_image_read_header(path, &picture, &found) == GCONV_OK && strcmp(found->name, "npy") != 0 &&
+           (!format || strcmp(found->name, format) == 0);
   gconv_image_free(&picture);
   if (!*taken)
     return GCONV_OK;
