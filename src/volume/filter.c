@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/nodata.h"
 #include "base/status.h"
+#include "base/suggest.h"
 #include "volume/volume.h"
 
 #include <math.h>
@@ -431,7 +432,11 @@ gconv_status gconv_volume_filter_read(const char *spec, const double spacing[3],
     status = gconv_filters_read(spec, NULL, &slices);
     return take_filters(spec, status, &slices, filter);
   }
-  if (!found)
+  char word[64];
+  snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : 0), spec);
+  if (!found && gconv_elsewhere(word))
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s", spec, gconv_elsewhere(word));
+  else if (!found)
     status = gconv_fail(GCONV_BAD_ARGUMENT,
                         "%s: of volumes there are gaussian:sigma=1x2x2 (z, y, x; order=0x0x1 for a derivative), box, sobel, "
                         "gradient, sobel_x and derivative_x (y, z), laplacian, log, dog, and .npy files of K x R x S taps",

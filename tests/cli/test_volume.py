@@ -179,7 +179,7 @@ class Volume(helper.CommandTest):
         job = "volume", "in.npy", "-o", "out.npy", "-f"
         for text, spec, *options in (("how far its voxels are apart", "gaussian:sigma=1um"), ("say how wide", "gaussian"),
                                      ("one number or three", "gaussian:sigma=1x2"), ("no parameter", "gaussian:size=3"),
-                                     ("from 0.001 to", "gaussian:sigma=0"), ("along its axis", "gaussian:sigma=1x0x1,order=0x1x0"), ("of volumes there are", "median"),
+                                     ("from 0.001 to", "gaussian:sigma=0"), ("along its axis", "gaussian:sigma=1x0x1,order=0x1x0"), ("of volumes there are", "no_such"), ("median_filter() do it", "median:size=3"),
                                      ("sums to 0", "sobel_x", "--border", "normalize"), ("magnitude", "sobel", "--nan", "fill"),
                                      ("weights are", "box", "--weights", "taps.npy"), ("whole number", "box:size=2.5")):
             self.gconv(*job, spec, *options, status=(1, 2))
