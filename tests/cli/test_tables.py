@@ -606,7 +606,7 @@ class OtherSyntaxes(DataTest):
         labels = np.array([3, 1, 3, 2, 1], "u1")
         idx("labels-idx1-ubyte", labels, 8)
         for kind, code in ((">u1", 8), (">i1", 9), (">i2", 11), (">i4", 12), (">f4", 13), (">f8", 14)):
-            images = rng.integers(0, 100, (5, 3, 4)).astype(kind)
+            images = rng.integers(0 if code == 8 else -100, 100, (5, 3, 4)).astype(kind)
             idx("images-idx3-ubyte", images, code)
             inputs, targets, info = self.read("table", "images-idx3-ubyte", targets="labels-idx1-ubyte")
             np.testing.assert_array_equal(inputs[:, 0], images)
