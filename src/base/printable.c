@@ -19,7 +19,7 @@ void gconv_make_printable(char *text) {
 }
 
 char *gconv_printable_copy(const char *text, size_t length) {
-  char *copy = strndup(text, length);
+  char *copy = strndup(text, gconv_utf8_cut(text, length));
   gconv_make_printable(copy);
   return copy;
 }

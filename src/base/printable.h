@@ -18,8 +18,8 @@ GCONV_C_BEGIN
  * stays as it is. Other bytes that are not UTF-8, such as names in Latin-1, stay. NULL is allowed. */
 void gconv_make_printable(char *text);
 
-/* Returns a printable copy of the first `length` bytes of `text`, or of fewer if it ends before; release it with free().
- * Returns NULL without memory. */
+/* Returns a printable copy of the first `length` bytes of `text`, or of fewer if the text ends before, or if a character of
+ * UTF-8 would be cut; release it with free(). Returns NULL without memory. */
 char *gconv_printable_copy(const char *text, size_t length);
 
 /* Prints as fprintf() does, and makes the arguments printable, as above. Ends of lines in `format` stay; ends of lines in

@@ -22,9 +22,9 @@ typedef struct gconv_samples {
   const char *bad; /* "NaN" or "infinite", if the next number is; else NULL */
 } gconv_samples;
 
-/* Opens a file, or "-". It may be .npy, with the shape samples, or samples x channels; or raw samples, whose syntax is
- * "f32le", "s16le" or "u8", with ":CHANNELS" after it if there are several channels. s16le is divided by 32768, and u8 by
- * 255. If `syntax` is NULL, it follows from the content, then from the extension of the path. Files of gzip are
+/* Opens a file, or "-". The shape of a .npy file is samples, or samples x channels. Other files have raw samples, whose
+ * syntax is "f32le", "s16le" or "u8", with ":CHANNELS" after it if there are several channels. s16le is divided by 32768,
+ * and u8 by 255. If `syntax` is NULL, it follows from the content, then from the extension of the path. Files of gzip are
  * decompressed. Call gconv_samples_close(), on failure too. */
 gconv_status gconv_samples_open(const char *path, const char *syntax, gconv_samples *samples);
 void gconv_samples_close(gconv_samples *samples);

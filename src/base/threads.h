@@ -15,8 +15,8 @@ gconv_status gconv_threads_create(int count, gconv_threads **threads);
 /* Ends the threads, and frees the pool. NULL is allowed. */
 void gconv_threads_free(gconv_threads *threads);
 
-/* Starts a thread that blocks all signals but the signals of its own faults. So threads of the caller get signals. Returns
- * false if it cannot be started. */
+/* Starts a thread that blocks all signals but those of its own faults, so that the caller's threads handle the others.
+ * Returns false if it cannot be started. */
 bool gconv_thread_start(pthread_t *thread, void *(*function)(void *), void *argument);
 
 /* Returns whether this process is a child after fork(), and the pool was made by its parent. gconv_threads_free() leaves
@@ -40,8 +40,8 @@ void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *functio
  * that it made in the call before. */
 void gconv_threads_run_in_parts(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
-/* Do the same as the functions above, but begin no further turn once the caller's control stops. For turns that only make
- * data which the caller does not use before gconv_control_check() has returned GCONV_OK. */
+/* Do the same as the functions above, but begin no further turn once the caller's control stops. Data may then be
+ * incomplete: the caller uses them only after gconv_control_check() has returned GCONV_OK. */
 void gconv_threads_run_or_stop(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 void gconv_threads_run_in_parts_or_stop(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t gconv_utf8_bytes(const char *text, size_t size) {
   const unsigned char *at = (const unsigned char *)text;
   size_t bytes = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 : 4;
@@ -21,4 +23,12 @@ bool gconv_utf8_is_whole(const char *text, size_t size) {
     if ((bytes = gconv_utf8_bytes(text + i, size - i)) == 0)
       return false;
   return true;
+}
+
+size_t gconv_utf8_cut(const char *text, size_t most) {
+  size_t length = strnlen(text, most), begin = length;
+  while (begin > 0 && length - begin < 3 && ((unsigned char)text[begin] & 0xc0) == 0x80)
+    begin--;
+  const bool cut = begin < length && gconv_utf8_bytes(text + begin, strnlen(text + begin, 4)) > length - begin;
+  return cut ? begin : length;
 }

@@ -12,3 +12,6 @@ size_t gconv_utf8_bytes(const char *text, size_t size);
 
 /* Returns whether text[0 .. size) consists of valid characters. */
 bool gconv_utf8_is_whole(const char *text, size_t size);
+
+/* Returns how many bytes of a text to keep if at most `most` may be kept, so that no character is cut. */
+size_t gconv_utf8_cut(const char *text, size_t most);

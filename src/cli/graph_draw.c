@@ -2,6 +2,7 @@
 #include "cli/graph_draw.h"
 #include "base/memory.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "cli/page.h"
 
 #include <inttypes.h>
@@ -201,7 +202,7 @@ static void draw_rail(FILE *out, const rails *r, size_t i) {
 
 static void put_text(FILE *out, int x, int y, const char *anchor, const char *text, size_t letters) {
   fprintf(out, "<text x='%d' y='%d' text-anchor='%s'>", x, y, anchor);
-  char *cut = strlen(text) > letters ? gconv_format_text("%.*s...", (int)letters - 3, text) : NULL;
+  char *cut = strlen(text) > letters ? gconv_format_text("%.*s...", (int)gconv_utf8_cut(text, letters - 3), text) : NULL;
   gconv_page_text(out, cut ? cut : text);
   if (cut) {
     fputs("<title>", out);

@@ -2,6 +2,7 @@
 #include "cli/page.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/utf8.h"
 #include "cli/learn.h"
 #include "gconv_embed.h"
 
@@ -36,12 +37,16 @@ void gconv_page_text(FILE *out, const char *text) {
   static const char special[] = "<>&'\"";
   static const char *const entities[] = {"&lt;", "&gt;", "&amp;", "&#39;", "&quot;"};
   char *copy = gconv_printable_copy(text, strlen(text));
-  for (const char *at = copy ? copy : ""; *at; at++) {
+  size_t bytes;
+  for (const char *at = copy ? copy : ""; *at; at += bytes > 0 ? bytes : 1) {
     const char *found = strchr(special, *at);
-    if (found)
+    bytes = gconv_utf8_bytes(at, strnlen(at, 4));
+    if (bytes == 0) /* no valid UTF-8 */
+      fputc('?', out);
+    else if (found)
       fputs(entities[found - special], out);
     else
-      fputc(*at, out);
+      fwrite(at, 1, bytes, out);
   }
   free(copy);
 }

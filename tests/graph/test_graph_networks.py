@@ -3,6 +3,7 @@
 import json
 import re
 import unittest
+from xml.etree import ElementTree
 
 import numpy as np
 from graph_helper import attribute, field, graph, node
@@ -259,6 +260,15 @@ class Networks(CommandTest):
         self.assertEqual(len({x for x, _, _ in rails}), 2)
         for words, *given in (("is drawn as SVG: -o g.png.svg", "m.onnx", "-o", "g.png"), ("name one", "sobel_x", "-o", "g.svg")):
             self.assertIn(words, self.gconv("info", *given, status=(1, 2)).stderr)
+
+    def test_drawn_names(self):
+        """Names are cut between characters: text is UTF-8, and a drawing XML."""
+        for length in range(74, 82):
+            nodes = [node("Conv", ["x", "w"], "a", "n" * (length % 2) + "\u00e9" * length), node("Relu", ["x"], "b", "n" * length + "\U0001f642"), node("Concat", ["a", "b"], "y", axis=1)]
+            self.model(graph(nodes, {"x": W}, constants={"w": W[:, :, 1:2, 1:2]}, shapes={"x": (1, 3, 8, "w")}))
+            self.assertIn("Conv 'n" if length % 2 else "Conv '\u00e9", self.gconv("info", "m.onnx").stdout)
+            self.gconv("info", "m.onnx", "-o", "g.svg")
+            self.assertEqual(ElementTree.parse(self.folder / "g.svg").getroot().tag.split("}")[-1], "svg")
 
     def test_verify(self):
         """All kinds of float32 are computed in float64, too: convolutions, their activations, pooling, Resize, products."""

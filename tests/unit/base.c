@@ -504,6 +504,9 @@ static void utf8_is_told_from_other_bytes(void **state) {
   assert_true(gconv_utf8_is_whole("", 0));
   assert_true(gconv_utf8_is_whole("a\xe2\x82\xac", 4));
   assert_false(gconv_utf8_is_whole("a\xe2\x82", 3));
+  const size_t kept[] = {0, 1, 1, 1, 4, 5, 5};
+  for (size_t most = 0; most < sizeof kept / sizeof *kept; most++)
+    assert_int_equal(gconv_utf8_cut("a\xe2\x82\xac\xc3", most), kept[most]); /* the last byte is no character */
 }
 
 static void source_refuses_what_is_no_file(void **state) {
