@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* NumPy arrays as images: H x W, H x W x C (1 to 4 channels, interleaved), N x H x W (frames; the last axis is longer than
- * 4) and N x C x H x W (planar). Elements u1, u2 and f4 are samples as they are. All other numbers become f32, of the same
- * value where float32 has it. b1 is black for False and white for True. */
+ * 4) and N x C x H x W (planar). Frames that are at most 4 wide are written as N x 1 x H x W. Elements u1, u2 and f4 are
+ * samples as they are. All other numbers are converted to float32, and rounded if float32 does not have them. b1 is black
+ * for False and white for True. */
 #include "base/element.h"
 #include "base/npy_header.h"
 #include "image/format.h"
 
 #include <string.h>
 
-enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
+enum {
+  PIECE = 1024,    /* elements that are converted at a time, on the stack */
+  MOST_COLOURS = 4 /* the last axis of H x W x C; of a stack of frames, it is longer */
+};
 
 typedef struct npy_state {
   gconv_npy_header file;    /* header of the file that is read */
@@ -31,7 +35,7 @@ static void set_type(gconv_reader *reader, const gconv_npy_header *file) {
 
 /* Returns whether the array is a stack of frames: its last axis is too long to be colours. */
 static bool is_stack(const gconv_npy_header *file) {
-  return file->dimensions == 3 && file->shape[2] > 4;
+  return file->dimensions == 3 && file->shape[2] > MOST_COLOURS;
 }
 
 static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file) {
@@ -247,7 +251,7 @@ static gconv_npy_header header_of(const gconv_image *image, gconv_element elemen
   size_t frames = (size_t)image->frames, channels = (size_t)image->channels;
   size_t height = (size_t)image->height, width = (size_t)image->width;
   gconv_npy_header file = {.kind = element.kind, .item_bytes = element.bytes, .big_endian = element.big_endian};
-  if (!image->planar && image->frames > 1 && image->channels == 1) {
+  if (!image->planar && image->frames > 1 && image->channels == 1 && image->width > MOST_COLOURS) {
     file.dimensions = 3;
     memcpy(file.shape, (size_t[]){frames, height, width}, 3 * sizeof(size_t));
   } else if (image->planar || image->frames > 1) {

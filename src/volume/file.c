@@ -199,6 +199,7 @@ gconv_status gconv_volume_filter_file(gconv_device *device, const char *input, c
   gconv_status status = gconv_row_reader_open(input, &read, &p.reader);
   if (status == GCONV_OK) {
     p.like = *gconv_row_reader_header(p.reader);
+    p.like.planar = p.like.planar && p.like.channels > 1; /* planes of one channel lie as in Z x H x W */
     status = check_input(input, &p.like);
   }
   if (status == GCONV_OK)

@@ -54,6 +54,19 @@ def interlaced(pixels):
 class OneArray(CommandTest):
     """-o all.npy takes the results of several images."""
 
+    def test_of_narrow_frames(self):
+        """N x H x W would be read as H x W x C, if W is at most 4."""
+        for width in (1, 3, 4, 5):
+            frames = noise(6, 7, width)
+            (self.folder / "in.pgm").write_bytes(b"".join(b"P5 %d 7 255\n" % width + frame.tobytes() for frame in frames))
+            for source, result in (("in.pgm", "one.npy"), ("one.npy", "two.npy")):
+                self.gconv("-i", source, "-f", "average:size=1", "-o", result)
+                written = numpy.load(self.folder / result)
+                self.assertEqual(written.shape, (6, 7, width) if width > 4 else (6, 1, 7, width))
+                numpy.testing.assert_array_equal(written.reshape(frames.shape), frames)
+            self.gconv("volume", "one.npy", "-f", "box:size=1", "-o", "volume.npy", "--depth", "8")
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "volume.npy"), written)
+
     def test_of_images_and_stacks(self):
         for name, pixels in (("a", noise(40, 50, 3)), ("b", noise(40, 50, 3)), ("c", noise(30, 50, 3)), ("s", noise(40, 50)),
                              ("t", noise(3, 40, 50)), ("large", noise(2000, 1600, 3)), ("larger", noise(2000, 1600, 3))):
