@@ -23,9 +23,9 @@ enum {
 };
 
 /* A running sum along a row, for each channel. entering[i] is added to the sum of sample i, and leaving[i] is subtracted.
- * last[c] is the sum of the pixel before the first; a run leaves the sum of its last pixel there. The functions below write
- * sum * tap, as a float, or, if `levels`, rounded to the type as gconv_to_level() does. They take whole pixels. Up to SLACK
- * floats are written beyond `count`. */
+ * last[c] is the sum of the pixel before the first. A run of whole vectors leaves the sum of its last pixel there, but
+ * add_avx512_of() neither needs nor leaves it. The functions below write sum * tap, as a float, or, if `levels`, rounded to
+ * the type as gconv_to_level() does. They take whole pixels. Up to SLACK floats are written beyond `count`. */
 typedef struct box_run {
   const void *entering, *leaving; /* uint16_t if narrow, else uint32_t */
   bool narrow, levels;
@@ -49,7 +49,7 @@ static void run_plain(box_run *run, size_t channels, size_t count, float *to) {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 /* Where lanes of a vector come from. Lane i is a sample of channel i % channels, counted from the vector's first channel.
- * moved[k][i] is lane i - channels * 2^k. before[i] is the lane with the last sum of lane i's channel in the next vector. */
+ * moved[k][i] is lane i - channels * 2^k; below 0: none. Lane i of the next vector continues the sum in lane before[i]. */
 typedef struct box_lanes {
   int32_t moved[4][16], before[16];
 } box_lanes;

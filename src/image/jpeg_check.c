@@ -99,7 +99,7 @@ gconv_status gconv_jpeg_find_end(const gconv_source *source, uint64_t at, uint64
       *end = at;
       return GCONV_OK;
     }
-    GCONV_TRY(gconv_source_read_at(source, at, length, sizeof length, &got)); /* a segment: data or segments follow */
+    GCONV_TRY(gconv_source_read_at(source, at, length, sizeof length, &got)); /* skip this segment */
     at += got == sizeof length ? gconv_bytes_number(length, 2, true) : 0;
   }
 }

@@ -21,7 +21,7 @@ typedef struct gconv_svm_gpu_own {
 } gconv_svm_gpu_own;
 
 struct gconv_svm_gpu {
-  gconv_device *device; /* may be closed before the struct is freed, so that freeing does not use it */
+  gconv_device *device; /* freeing the struct does not use it, because it may be closed before */
   int index;            /* the device's */
   gconv_svm_formula formula;
   size_t columns;
@@ -30,7 +30,7 @@ struct gconv_svm_gpu {
   /* For predictions (gpu_values.cu): */
   gconv_svm_gpu_own rows;
   gconv_svm_gpu_room begins, by_vector, values, sums;
-  size_t classes, wide;
+  size_t classes, wide; /* as in gconv_svm_gpu_model */
 };
 
 /* Enlarges `room` to `bytes` bytes if it is smaller; its contents are then lost. */

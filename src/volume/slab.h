@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs of planes in memory of a device, and the loops over them between plans (slab_cpu.c, slab_cuda.cu). */
+/* Slabs of planes in memory of a device, and the loops over their samples between two plans (slab_cpu.c, slab_cuda.cu). */
 #pragma once
 
 #include "device/device.h"

@@ -34,8 +34,9 @@ void gconv_tiles_multiply(gconv_tile_product *p, int32_t blocks, int64_t vectors
 
 #define GCONV_TINY 0x1p-100F /* smaller numbers lose some of their 24 bits in tiles; the smallest become 0 */
 
-/* Writes pairs (a[i] / 2, b[i] / 2), each split into three: part n begins at to + n * split. If b is NULL, b[i] is 0.
- * Returns whether a number is below GCONV_TINY, and not 0. */
+/* Writes pairs (a[i] / 2, b[i] / 2), each split into three: part n begins at to + n * split. Without halving, the largest
+ * numbers would be rounded to infinity. If b is NULL, b[i] is 0. Returns whether a magnitude is below GCONV_TINY, and not
+ * 0. */
 bool gconv_split_pairs(const float *a, const float *b, int64_t count, uint32_t *to, int64_t split);
 
 /* to[i] = scale * sums[i] + bias within the bounds. The arrays do not overlap. Returns whether all sums are finite. */

@@ -33,7 +33,7 @@ struct gradient_arguments : staging {
   int64_t leaf;   /* floats of a leaf, a multiple of four: each weight's sum over some places, then the biases */
   int32_t taps;   /* taps of a filter */
   int32_t of_row; /* pieces of a row of a filter */
-  int32_t inner;  /* the number of neighbouring pieces that are the same taps of neighbouring channels */
+  int32_t inner;  /* pieces of neighbouring channels with the same taps; they are neighbours */
   int32_t groups; /* groups of pieces of a filter */
   int32_t tiles;  /* blocks for all pieces of a filter */
   int32_t blocks; /* for all filters of a convolution's group */

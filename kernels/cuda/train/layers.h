@@ -12,7 +12,7 @@
 
 #include <cuda_runtime_api.h>
 
-/* The result of a step: the sum of its losses, and the number of cases that got their class. */
+/* The result of a step: the sum of its losses, and the number of cases that were classified right. */
 typedef struct gconv_learn_outcome {
   double loss;
   uint64_t hits;
@@ -62,7 +62,7 @@ void gconv_learn_cuda_take(const float *data, const size_t *numbers, const gconv
 /* Computes y from x by a layer with weights, without softmax. */
 void gconv_learn_cuda_forward(const gconv_learn_own *own, const float *parameters, const float *x, int64_t cases, float *y,
                               cudaStream_t stream);
-/* losses[n]: the loss of case n; hits[n]: 1 if the output of its class is its largest output, else 0. */
+/* losses[n]: the loss of case n; hits[n]: 1 if its largest output is that of the right class, else 0. */
 void gconv_learn_cuda_losses(const gconv_learn_net *net, const float *y, const float *targets, int64_t cases, double *losses,
                              uint32_t *hits, cudaStream_t stream);
 /* Sums the hits, and the losses by a tree, to outcomes[control->begun++]; overwrites both arrays. Sets `stop` if the loss is
@@ -81,7 +81,8 @@ void gconv_learn_cuda_inputs(const gconv_learn_own *own, const float *parameters
                              cudaStream_t stream);
 /* Returns the number of leaves that gconv_learn_cuda_weights() stores. */
 int64_t gconv_learn_leaves(const gconv_learn_own *own, int64_t cases);
-/* leaves = the chains of the gradient of weights; each leaf has all parameters of the layer. */
+/* Computes the gradient of weights in chains (kernels/learn_problem.h). Each leaf has the chains of all parameters of the
+ * layer. */
 void gconv_learn_cuda_weights(const gconv_learn_own *own, const float *x, const float *dz, int64_t cases, float *leaves,
                               cudaStream_t stream);
 /* Does gconv_learn_cuda_weights() for convolutions (gradient.cu). Returns false if it does not support the layer. */
@@ -100,8 +101,8 @@ void gconv_learn_cuda_tensor(const gconv_learn_tensor *tensor, const float *x, c
 /* sums[i] = the sum by a tree of leaves[i][0 .. count - 1], for i < outer. A leaf and a sum have `floats` floats. */
 void gconv_learn_cuda_tree(const float *leaves, int64_t outer, int64_t count, int64_t floats, float *sums,
                            cudaStream_t stream);
-/* Takes step steps[control->begun - 1] of all parameters, by the gradients of `layers` layers, unless control->stop. If
- * control->keep, the parameters before it are copied to arrays.best. *bad = 1 if a parameter is then not finite. */
+/* Updates all parameters by the gradients of `layers` layers, as steps[control->begun - 1] says; if control->stop, nothing.
+ * If control->keep, first copies the parameters to arrays.best. Sets *bad to 1 if a new parameter is not finite. */
 void gconv_learn_cuda_update(const gconv_learn_step *steps, const gconv_learn_parts *parts, size_t layers,
                              const gconv_learn_arrays *arrays, const gconv_learn_control *control, uint32_t *bad,
                              cudaStream_t stream);

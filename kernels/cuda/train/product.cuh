@@ -6,9 +6,9 @@
  * and each thread adds to 4 x 4 sums.
  *
  * Operands and outputs (operands.cuh) are structs:
- *   begin(z)              selects product z, the third axis of the grid
- *   at(i)                 an operand's place i, where i is l if BY_L, else m or n
- *   load(place, j)        the number at a place, where j is the other index
+ *   begin(z)              selects product first + z, where z is on the third axis of the grid
+ *   at(l), load(place, m) an operand with BY_L: the place for l, and the number there for m; operand b has n for m
+ *   at(m), load(place, l) an operand without BY_L: the place for m, and the number there for l
  *   length(z)             the number of values of l; operand a only
  *   store(m, n, sum)      stores a sum; output only
  */
@@ -22,7 +22,7 @@ namespace {
 
 enum { STAGE = 16 }; /* values of l at a time */
 
-/* Loads SIZE x STAGE numbers into tile[l][i]. Numbers outside become 0, and are not used. */
+/* Loads SIZE x STAGE numbers into tile[l][i]. Numbers outside of the operand become 0. No stored sum uses them. */
 template <int SIZE, int THREADS, class Operand> struct loader {
   const Operand &from;
   const int64_t first, count; /* the first index of the tile; the number of all indices */
