@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options.h"
 #include "base/suggest.h"
+#include "cli/command.h"
 #include "cli/terminal.h"
 
 #include <string.h>
@@ -68,15 +69,14 @@ static bool is_option(const char *word) {
 }
 
 /* Finds the option that `name` may mean: one that has it as `near`, or one of a similar name. */
-static void find_meant(const gconv_option *table, const char *name, gconv_suggestion *best) {
+static void find_meant(const gconv_option *table, const char *name, bool elsewhere, gconv_suggestion *best) {
   const gconv_option *row;
-  bool elsewhere = gconv_elsewhere(name) != NULL; /* its text helps more than the name of a similar option */
   for (gconv_option_walk walk = {table, NULL}; (row = gconv_option_next_named(&walk));) {
     if (is_among(row->near, name, strlen(name))) {
       snprintf(best->name, sizeof best->name, "%s", row->name);
       return;
     }
-    if (!elsewhere)
+    if (!elsewhere) /* its text helps more than the name of a similar option */
       gconv_suggest(best, name, row->name);
   }
 }
@@ -101,9 +101,11 @@ static gconv_status complain_unknown(const gconv_option *table, const char *list
   char name[64];
   snprintf(name, sizeof name, "%.*s", length - 2 > 0 ? length - 2 : 0, word + 2);
   gconv_suggestion best = {.any = true};
-  const char *elsewhere = gconv_elsewhere(name);
+  /* An option of the main job, such as --range, is meant, and no work for other programs. */
+  const gconv_option *main_job = gconv_command_options(&gconv_command_filter);
+  const char *elsewhere = gconv_option_find(main_job, word, (size_t)length) ? NULL : gconv_elsewhere(name);
   if (word[1] == '-')
-    find_meant(table, name, &best);
+    find_meant(table, name, elsewhere, &best);
   if (elsewhere && best.name[0] == '\0')
     return gconv_refuse("%.*s: %s", length, word, elsewhere);
   if (best.name[0])

@@ -418,6 +418,10 @@ class Elsewhere(GuessTest):
             if word != "rotate":  # which --flip may be meant by
                 self.usage_error(program, "-i", "a.png", "-f", "average", "-o", "x.png", f"--{word}")
 
+    def test_options_of_other_commands(self):
+        for command, option in (("stats", "range"), ("make", "range"), ("train", "scale")):
+            self.usage_error(f"unknown option --{option}: ", command, "a.png", f"--{option}", "3")
+
     def test_files_of_docs_that_it_names_are_there(self):
         for name in re.findall(r"docs/\w+\.\w+", (SOURCES / "src/base/suggest.c").read_text()):
             self.assertTrue((SOURCES / name).is_file(), name)
