@@ -107,6 +107,19 @@ class Widgets(unittest.TestCase):
         np.testing.assert_allclose(found.data, net(stack[:, None])[0, 0], atol=1e-6)
         np.testing.assert_array_equal(found.scale, (1, 2))
 
+    def test_classes_of_whole_images(self):
+        """A class of a whole image is no picture: the status line tells it."""
+        net, stack = gconv.Network("conv 3 3x3, mean", channels=1), np.random.default_rng(1).random((4, 20, 30), np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            net.save(f"{folder}/net.safetensors")
+            widget = self.dock(gconv.napari.network)
+            widget.image.value = self.viewer.add_image(stack, name="stack")
+            widget.file.value = f"{folder}/net.safetensors"
+            widget()
+        wanted = [str(number + 1) for number in net(stack[:, None]).reshape(4, 3).argmax(axis=1)]
+        self.assertEqual(self.viewer.status, "classes of the images: " + ", ".join(wanted))
+        self.assertEqual([layer.name for layer in self.viewer.layers], ["stack"])
+
     def test_manifest(self):
         """npe2 finds each widget that the manifest names."""
         from npe2 import PluginManifest

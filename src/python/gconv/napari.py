@@ -70,13 +70,20 @@ def classes(viewer: napari.Viewer, image: napari.layers.Image, painted: napari.l
 
 @magic_factory(call_button="Run", file={"filter": "*.safetensors *.onnx"})
 def network(viewer: napari.Viewer, image: napari.layers.Image, file: pathlib.Path) -> None:
-    """Runs a network. The result is a map of classes if it has classes, else an image for each of its outputs."""
+    """Runs a network. The result is a map of classes if it has classes, else an image for each of its outputs. Results
+    for whole images, such as their classes, are no layer: the status line lists that of each frame."""
     if image is None or not file.is_file():
         return
     model = Network(file)
     data, axes = _pixels(image)
     planes = np.moveaxis(data, -1, 1) if axes == "NHWC" else data[:, None]
     result = np.asarray(model(planes))
+    if result.ndim == 2 or result.shape[2:] == (1, 1) != planes.shape[2:]:
+        found = result.reshape(len(planes), -1)
+        names = model.classes or range(1, found.shape[1] + 1)
+        told = [names[number] for number in found.argmax(axis=1)] if found.shape[1] > 1 else found[:, 0]
+        viewer.status = ("classes" if found.shape[1] > 1 else "numbers") + " of the images: " + ", ".join(map(str, told))
+        return None
     if model.channels == result.shape[1] == 3:
         return _show(viewer, image, "network", np.clip(np.moveaxis(result, 1, -1), 0, 1), viewer.add_image)
     result = result.argmax(axis=1) if len(model.classes or ()) > 1 else result
