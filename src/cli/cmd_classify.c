@@ -135,6 +135,7 @@ static gconv_status check_pixels(classify_settings *settings, const gconv_texts 
   GCONV_TRY(gconv_evaluation_check_report(settings->job.common.report, settings->evaluate, &read));
   if (settings->job.common.json && !settings->evaluate)
     return gconv_refuse("--json prints what --evaluate finds");
+  settings->job.truth = settings->evaluate ? settings->cases.targets : NULL;
   settings->job.windows = settings->cases.windows;
   settings->job.raw = settings->cases.raw;
   settings->job.options.gray = false; /* the network's features say whether images become grey */

@@ -268,6 +268,22 @@ static gconv_status check_format(const gconv_main_job *job) {
   return GCONV_OK;
 }
 
+/* Refuses results that would replace a mask of --evaluate. */
+static gconv_status check_truth(const gconv_main_job *job) {
+  GCONV_ENDED_BY(gconv_inputs_free) gconv_inputs masks = {0};
+  GCONV_ENDED_BY(gconv_texts_free) gconv_texts paths = {0};
+  char *named = (char *)job->settings->truth;
+  if (!named)
+    return GCONV_OK;
+  GCONV_TRY(gconv_inputs_find_all(&(gconv_texts){&named, 1}, job->common->recursive, "-", &masks));
+  for (size_t i = 0; i < masks.count; i++)
+    if (!gconv_texts_add(&paths, strdup(masks.items[i].path)))
+      return gconv_no_memory();
+  if (gconv_outputs_check_filters(&paths, false, &job->outputs, &(gconv_message){0}) == GCONV_OK)
+    return GCONV_OK;
+  return gconv_refuse("-o %s: a map would replace a mask of --evaluate: name another place", job->common->output);
+}
+
 /* Refuses what one array of all results cannot be, and banks cannot do. */
 static gconv_status check_job(const gconv_main_job *job) {
   const gconv_job_settings *settings = job->settings;
@@ -284,5 +300,6 @@ gconv_status gconv_job_check_results(const gconv_main_job *job) {
   GCONV_TRY(check_filters(job));
   GCONV_TRY(check_format(job));
   GCONV_TRY(check_area(job));
+  GCONV_TRY(check_truth(job));
   return check_job(job);
 }

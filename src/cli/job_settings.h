@@ -63,6 +63,7 @@ typedef struct gconv_job_settings {
   gconv_windows windows; /* of a signal */
   const char *raw;       /* --raw: samples of a signal, or size and samples of images; NULL: not given */
   bool probabilities;    /* for pixels: probabilities instead of classes */
+  const char *truth;     /* masks that maps of classes are compared with, which no result may replace; NULL: none */
 
   gconv_texts meanings; /* owned: the value that $GCONV_DEVICE means */
 } gconv_job_settings;

@@ -281,12 +281,16 @@ class Pixels(PictureTest):
         self.save("m.png", np.where(good == 9, 65535, good))  # a class as any other
         self.assertIn("classes are the numbers 3, 7, 65535", self.train().stderr)
         self.save("m.png", good)
+        (self.folder / "masks").mkdir()
+        self.save("masks/i.png", good)
         self.train()
         for says, words in (("say with -o where the maps go", ()), ("jpeg changes pixels", ("-o", "o.jpg")),
                             ("name the masks to compare with", ("-o", "o.png", "--evaluate")),
                             ("there is no such file", ("-o", "o.png", "--evaluate", "nothing")), ("one word too many", ("-o", "o.png", "m.png")),
                             ("--json prints what --evaluate finds", ("-o", "o.png", "--json")),
                             ("these are the masks of --evaluate", ("-o", "m.png", "--evaluate", "m.png")),
+                            ("a map would replace a mask of --evaluate", ("-o", "masks/{stem}.png", "--evaluate", "masks")),
+                            ("a map would replace a mask", ("-o", "masks/../masks/{stem}.png", "--evaluate", "masks/i.png", "--dry-run")),
                             ("reads the maps of classes again", ("-o", "-", "--evaluate", "m.png"))):
             self.assertIn(says, self.gconv("classify", "n.safetensors", "-i", "i.png", *words, status=2).stderr)
         self.assertIn("m.jpg: jpeg changes the numbers of a mask",

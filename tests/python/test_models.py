@@ -162,6 +162,17 @@ class Models(unittest.TestCase):
         made = gconv.Network("conv 4 3x3", 3, outputs=4)
         self.assertEqual((made.inputs[0].shape, made.outputs[0].shape), ((None, 3, None, None), (None, 4, None, None)))
 
+    def test_outputs_have_the_shapes_of_results(self):
+        """For every kind of layers; a network of one size says all axes."""
+        for layers in ("conv 5 3x3", "conv 5 3x3/2 valid", "conv 4 3x3, mean", "conv 4 3x3, residual", "conv 4 3x3, maxpool 2x2",
+                       "conv 4 3x3, avgpool 3x3/2", "upconv 6 2x2/2", "conv 8 3x3 relu, conv 12 3x3, shuffle 2", "conv 4 3x3, add",
+                       "conv 8 3x3, concat", "conv 6 3x3, prelu", "conv 6 3x3, batchnorm relu", "conv 4 3x3, upconv 6 2x2/2, maxpool 2x2, concat"):
+            for size in ((0, 0), (12, 20)):
+                net = gconv.Network(layers, 4, *size)
+                made = net(np.ones((2, 4, *(size if any(size) else (16, 24))), np.float32))
+                wanted = made.shape[1:] if any(size) or made.shape[2:] == (1, 1) else (made.shape[1], None, None)
+                self.assertEqual(net.outputs, (("output", "float32", (None, *wanted)),), layers)
+
     def test_chain_of_rows_whose_shape_the_file_does_not_say(self):
         for last in (node("Flatten", ["m"], "y"), node("Squeeze", ["m"], "y", axes=[2, 3])):
             net = self.network(model([node("GlobalAveragePool", ["x"], "m"), last], {"x": ("float32", ANY)}, {"y": ("float32", None)}, opset=12))

@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from ._arguments import choose, is_for, whole
 from ._arrays import apply, check_axes, convert, finite_rows, floats, host, like, store, to_float, type_name
-from ._errors import ArgumentError, FileError, FormatError, UnsupportedError
+from ._errors import ArgumentError, Error, FileError, FormatError, UnsupportedError
 from ._layers import MATHS
 from ._types import Array, Math, NDArray, Path
 
@@ -265,10 +265,22 @@ class Network(Model):
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """A tuple (name, type, shape) for each output."""
-        made = [layer["shape"][0] for layer in self.layers if "shape" in layer]
-        return tuple(Tensor(*one) for one in self._tensors[1]) or \
-            (Tensor("output", "float32", (None, made[-1] if made else self.channels, None, None)),)
+        """A tuple (name, type, shape) for each output. Sizes that depend on the input's are None."""
+        if not self._tensors[1]:
+            self._tensors = self._tensors[0], (("output", "float32", self._made_shape()),)
+        return tuple(Tensor(*one) for one in self._tensors[1])
+
+    def _made_shape(self):
+        """Returns the shape that plans make. An axis whose size is not known is one in which plans for two sizes differ."""
+        if self.features:
+            return None, self.layers[-1]["shape"][0], None, None
+        operation = self._operation("tensor", "fp32", "auto")
+        try:
+            small, large = (operation.info((1, self.channels, *size), "float32", True, "cpu")["output_shape"]
+                            for size in ((self.size, self.size) if any(self.size) else ((64, 64), (128, 128))))
+        except Error:  # a layer takes other sizes
+            return None
+        return None, *(a if a == b else None for a, b in zip(small[1:], large[1:]))
 
     @property
     def channels(self) -> int:
@@ -322,7 +334,7 @@ class Network(Model):
 
     def _chosen(self, output):
         """Returns the names of the outputs that the caller wants."""
-        names = [one.name for one in self.outputs]
+        names = [name for name, *_ in self._tensors[1]] or ["output"]
         wanted = names if output is None else [output] if isinstance(output, str) else list(output)
         for name in wanted:
             if name not in names:
