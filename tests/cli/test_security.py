@@ -19,7 +19,7 @@ NO_LIMITS = {
     "src/conv/losses.c": {"MOST_COMPUTED"}, "src/batch/worth.c": {"MOST_HEADERS"}, "src/batch/cost.c": {"MOST_WRITERS"},
     "src/data/field.c": {"MOST_EXACT_DIGITS"}, "src/data/match.c": {"MOST_SHOWN"}, "src/image/image.c": {"MOST_BYTES"}, "src/base/npy_header.c": {"MOST_DIGITS"},
     "src/layer/graph_step.c": {"MOST_RESULTS", "LARGEST_MULTIPLE"}, "src/graph/plan.c": {"MOST_FOLDED", "MOST_FOLDED_TOGETHER"}, "src/graph/tile_reach.c": {"MOST_STRIDE"}, "src/graph/rolling.c": {"MOST_ROWS", "MOST_WASTE"}, "src/graph/kind_product.c": {"MOST_PANELS"},
-    "src/bank/onnx_node.c": {"MOST_TEXT"}, "src/graph/call.c": {"MOST_KNOWN"}, "src/graph/image.c": {"MOST_CHANNELS"}, "src/graph/kind_resize.c": {"MOST_TIMES"}, "src/layer/passes.c": {"MOST_BYTES"}, "src/bank/network_json.c": {"MOST_KINDS"}, "src/bank/network_state_modules.c": {"MOST_DIGITS"}, "src/conv/plan.c": {"MOST_HALF_LEVELS"}, "src/names/search.h": {"GCONV_MOST_KINDS"}, "src/fit/solve.c": {"MOST_STEPS", "LARGEST_CONDITION"}, "src/batch/devices.c": {"MOST_GPUS"}, "src/batch/strips.c": {"MOST_SLOTS"}, "src/batch/cost.h": {"GCONV_MOST_WINDOWS"},
+    "src/bank/onnx_node.c": {"MOST_TEXT"}, "src/graph/call.c": {"MOST_KNOWN"}, "src/graph/image.c": {"MOST_CHANNELS"}, "src/graph/kind_resize.c": {"MOST_TIMES"}, "src/layer/passes.c": {"MOST_BYTES"}, "src/image/npy.c": {"MOST_COLOURS"}, "src/bank/network_json.c": {"MOST_KINDS"}, "src/bank/network_state_modules.c": {"MOST_DIGITS"}, "src/conv/plan.c": {"MOST_HALF_LEVELS"}, "src/names/search.h": {"GCONV_MOST_KINDS"}, "src/fit/solve.c": {"MOST_STEPS", "LARGEST_CONDITION"}, "src/batch/devices.c": {"MOST_GPUS"}, "src/batch/strips.c": {"MOST_SLOTS"}, "src/batch/cost.h": {"GCONV_MOST_WINDOWS"},
 }
 
 
