@@ -102,7 +102,7 @@ static gconv_status complain_unknown(const gconv_option *table, const char *list
   snprintf(name, sizeof name, "%.*s", length - 2 > 0 ? length - 2 : 0, word + 2);
   gconv_suggestion best = {.any = true};
   /* An option of the main job, such as --range, is meant, and no work for other programs. */
-  const gconv_option *main_job = gconv_command_options(&gconv_command_filter);
+  const gconv_option *main_job = gconv_command_filter.options;
   const char *elsewhere = gconv_option_find(main_job, word, (size_t)length) ? NULL : gconv_elsewhere(name);
   if (word[1] == '-')
     find_meant(table, name, elsewhere, &best);

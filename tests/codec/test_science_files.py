@@ -191,7 +191,7 @@ class Files(CommandTest):
 
     def test_nifti(self):
         for code in NIFTI:
-            array = self.numbers(code, (3, 5, 4))
+            array = self.numbers(code, (3, 5, 6))
             for order in "<>":
                 for second in (False, True):
                     made, said = self.read("a.nii", nifti(array, order, second=second))
@@ -209,7 +209,7 @@ class Files(CommandTest):
             np.testing.assert_array_equal(self.read("n.nii")[0], array.astype(np.float32))
 
     def test_compressed_by_gzip(self):
-        array = self.numbers("f4", (3, 5, 4))
+        array = self.numbers("f4", (3, 5, 6))
         packed = gzip.compress(nifti(array))
         np.testing.assert_array_equal(self.read("a.nii.gz", packed)[0], array)
         units = unit(None) + unit(array[0], "IMAGE") + unit(array[1], "IMAGE")
