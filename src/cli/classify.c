@@ -35,9 +35,14 @@ gconv_status gconv_classify_open_output(gconv_classifying *c) {
 
 /* ---- Data ------------------------------------------------------------------------------------------------------------- */
 
+/* Returns the columns of a case: a taker of rows takes pictures, too, row after row. */
+static int64_t columns_of(const gconv_taken_cases *taken, const gconv_dataset_info *info) {
+  return taken->height == 0 ? (int64_t)info->channels * info->height * info->width : info->channels;
+}
+
 static bool fits(const gconv_taken_cases *taken, const gconv_dataset *data) {
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
-  return info->channels == taken->channels && (taken->height == 0 || info->height == taken->height) &&
+  return columns_of(taken, info) == taken->channels && (taken->height == 0 || info->height == taken->height) &&
          (taken->width == 0 || info->width == taken->width);
 }
 
@@ -80,7 +85,11 @@ gconv_status gconv_classify_open_data(const gconv_classifying *c, gconv_dataset_
   if (!table)
     return gconv_refuse("%s: windows have %d samples of %d channels, and the network takes %d of %d", options.inputs,
                         (int)info->width, (int)info->channels, (int)taken->width, (int)taken->channels);
-  return gconv_refuse("%s: has %d columns%s, where the %s takes %d%s", options.inputs, (int)info->channels,
+  if (taken->height > 1 || (taken->height == 1 && info->height > 1))
+    return gconv_refuse("%s: has cases of %d x %d x %d numbers, channels x height x width, where the %s takes %d x %d x %d",
+                        options.inputs, (int)info->channels, (int)info->height, (int)info->width, taken->taker,
+                        (int)taken->channels, (int)taken->height, (int)taken->width);
+  return gconv_refuse("%s: has %lld columns%s, where the %s takes %d%s", options.inputs, (long long)columns_of(taken, info),
                       c->evaluate ? " beside the labels" : "", taken->taker, (int)taken->channels,
                       options.label ? "" : "; --label names the column of labels");
 }

@@ -17,7 +17,7 @@ typedef struct networking {
 /* ---- Tables and signals ----------------------------------------------------------------------------------------------- */
 
 static bool is_of_windows(const networking *n) {
-  return n->network.width > 1 || n->c->cases->windows.samples > 0;
+  return (n->network.height == 1 && n->network.width > 1) || n->c->cases->windows.samples > 0;
 }
 
 static gconv_status open_data(const networking *n, gconv_dataset **data) {

@@ -112,6 +112,26 @@ class Classify(CommandTest):
         self.assertEqual(len(rows), 1 + (1200 - 20) // 5 + 1)
         self.assertIn("100.00% right", self.gconv("classify", "n.safetensors", "-i", "s.npy", "-t", "t.npy", "--evaluate").stdout)
 
+    def test_pictures_in_an_array(self):
+        rng = np.random.default_rng(3)
+        labels = (np.arange(40) % 2).astype("u1")
+        pictures = (rng.integers(0, 100, (40, 4, 5)) + 150 * labels[:, None, None]).astype("u1")
+        for name, array in ("x", pictures), ("y", labels):
+            np.save(self.folder / f"{name}.npy", array)
+            head = bytes((0, 0, 8, array.ndim)) + np.array(array.shape, ">u4").tobytes()
+            (self.folder / f"{name}.idx").write_bytes(head + array.tobytes())
+        np.save(self.folder / "flat.npy", pictures.reshape(40, 20))
+        for ending in "idx", "npy":
+            x, y = f"x.{ending}", f"y.{ending}"
+            self.train("--table", x, "-t", y, "--epochs", "60", "--rate", "0.05", net="dense 2 softmax")
+            self.gconv("svm", x, "-t", y, "-o", "m.svm")
+            for model in "n.safetensors", "m.svm":
+                self.assertIn("100.00% right: 40 of 40", self.gconv("classify", model, "-i", x, "-t", y, "--evaluate").stdout)
+                rows = csv.DictReader(io.StringIO(self.gconv("classify", model, "-i", x, "--table-format", ending).stdout))
+                self.assertEqual([int(row["class"]) for row in rows], labels.tolist())
+        self.usage_error("has cases of 20 x 1 x 1 numbers, channels x height x width, where the network takes 1 x 4 x 5",
+                         "classify", "n.safetensors", "-i", "flat.npy", "-t", "y.npy", "--evaluate")
+
     def test_images_of_any_size(self):
         rng = np.random.default_rng(2)
         for kind, low in ("dark", 0), ("light", 128):
