@@ -180,7 +180,8 @@ static void warn_of_sums(const gconv_main_job *job) {
 /* Blurs that are written out or measured, such as PSFs, often lack their divisor. */
 static void warn_of_brightness(const gconv_main_job *job) {
   const double tolerance = 0.01;
-  const bool elsewhere = job->has_banks || job->options.alpha == GCONV_ALPHA_PREMULTIPLY; /* warn_of_sums() */
+  const bool elsewhere = job->has_banks || job->options.alpha == GCONV_ALPHA_PREMULTIPLY || /* warn_of_sums() */
+                         job->options.range == GCONV_RANGE_MINMAX;                          /* which sets the brightness */
   for (size_t i = 0; i <= job->before_count && !elsewhere; i++) {
     const gconv_filters *filters = i == job->before_count ? &job->filters : &job->before[i];
     for (size_t k = 0; k < filters->count && job->options.scale == 1; k++) {

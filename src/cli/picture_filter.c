@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "image/layout.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -22,7 +23,11 @@ static gconv_status take_frame(const char *path, const gconv_image *image, int32
   GCONV_NEED_MEMORY(filter->name && filter->taps, "no memory for the PSF");
   for (size_t i = 0; i < count; i++) {
     const void *row = gconv_row_at(image, (size_t)frame, (int64_t)(i / width));
-    filter->taps[i] = (float)gconv_stored_at(image->type, row, i % width * step);
+    const double tap = gconv_stored_at(image->type, row, i % width * step);
+    if (!isfinite(tap) || (image->has_nodata && tap == image->nodata))
+      return gconv_fail(GCONV_BAD_FILE, "%s: is no number in column %zu of row %zu, which a filter needs: set it to 0", path,
+                        i % width, i / width);
+    filter->taps[i] = (float)tap;
   }
   return GCONV_OK;
 }

@@ -49,7 +49,8 @@ class Sums(GuessTest):
         numpy.save(self.folder / "psf.npy", numpy.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]], "f4"))
         brighter = "warning: psf: its taps sum to 16, so that the image gets 16 times as bright: --normalize divides by the sum"
         self.assertIn(brighter, self.gconv("-i", "a.png", "-f", "psf.npy", "--depth", "float", "-o", "y.npy").stderr)
-        for words in ("psf.npy", "--normalize"), ("binomial",), ("laplacian_4",), ("psf.npy", "--scale", "1/16"), ("[2]",):
+        for words in (("psf.npy", "--normalize"), ("binomial",), ("laplacian_4",), ("psf.npy", "--scale", "1/16"), ("[2]",),
+                      ("psf.npy", "--range", "minmax")):
             said = self.gconv("-i", "a.png", "-f", *words, "--depth", "float", "-o", "y.npy").stderr
             self.assertNotIn("as bright:", said)
         self.assert_same(("-i", "a.png", "-f", "psf.npy", "--normalise"), ("-i", "a.png", "-f", "binomial"))
@@ -57,6 +58,9 @@ class Sums(GuessTest):
                          ("-i", "a.png", "-f", "binomial", "--then", "-f", "binomial"))
         self.gconv("-i", "psf.npy", "-f", "identity", "-o", "star.fits")
         self.assert_same(("-i", "a.png", "-f", "star.fits", "--normalize"), ("-i", "a.png", "-f", "binomial"))
+        numpy.save(self.folder / "gap.npy", numpy.array([[1, 1, 1], [1, 1, numpy.nan]], numpy.float32))
+        self.gconv("-i", "gap.npy", "-f", "identity", "-o", "gap.fits")
+        self.usage_error("gap.fits: is no number in column 2 of row 1", "-i", "a.png", "-f", "gap.fits", "-o", "x.png")
         for name in "m.npy", "m.fits", "m.tif":
             self.gconv("make", "[1 2 1]/4", "-o", name)
             self.gconv("-i", name, "-f", "identity", "--depth", "float", "-o", "taps.npy", "--border", "replicate")
