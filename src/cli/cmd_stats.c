@@ -57,7 +57,7 @@ static gconv_status make_operation(measuring *m) {
 static gconv_status look_at_samples(measuring *m, const char *path, const gconv_image *part, double unit,
                                     const gconv_stats *stats) {
   if (m->settings->values)
-    gconv_stats_print_values(path, part, unit, stats);
+    gconv_stats_print_values(path, part, unit, stats, m->inputs.count > 1);
   if (!m->settings->where)
     return GCONV_OK;
   GCONV_NEW(m->places, (size_t)part->channels, "out of memory");
@@ -117,8 +117,10 @@ static gconv_status prepare(measuring *m, const gconv_texts *words) {
     return gconv_refuse("stats: name images or folders: gconv stats photos/");
   if (m->settings->csv && common->json)
     return gconv_refuse("--csv and --json exclude each other");
-  if (m->settings->values && (m->settings->csv || common->json || common->plot || m->settings->where))
-    return gconv_refuse("--values prints the samples alone: leave out --csv, --json, --plot and --where");
+  if (m->settings->values && (m->settings->csv || common->json || common->plot || m->settings->where ||
+                              m->settings->channels || m->settings->percentiles.count > 0))
+    return gconv_refuse("--values prints the samples alone: leave out --csv, --json, --plot, --where, --channels and "
+                        "--percentiles");
   if (common->plot && !gconv_ends_in(common->plot, ".svg"))
     return gconv_refuse("--plot %s: histograms are drawn as SVG: --plot %s.svg", common->plot, common->plot);
   GCONV_TRY(take_percentiles(m));

@@ -45,7 +45,9 @@ gconv_status gconv_stats_tell_end(gconv_stats_telling *t);
 /* Makes the header of an image that of a rectangle in it; without a rectangle, leaves it. Its memory stays that of `image`.
  */
 gconv_status gconv_stats_cut(const char *path, const gconv_area *area, gconv_image *image);
-/* Prints samples: a line a row, a block a channel and frame. unit: floats are multiplied by it; 0: they are not. */
-void gconv_stats_print_values(const char *path, const gconv_image *image, double unit, const gconv_stats *stats);
+/* Prints samples: a line a row, a block a channel and frame. unit: floats are multiplied by it; 0: they are not. Several
+ * blocks have headings; headed: a single one has, too. */
+void gconv_stats_print_values(const char *path, const gconv_image *image, double unit, const gconv_stats *stats,
+                              bool headed);
 /* Finds the places of all channels of a rectangle. places: image->channels. */
 void gconv_stats_find_places(const gconv_image *image, double unit, const gconv_area *area, gconv_stats_place *places);

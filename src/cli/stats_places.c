@@ -37,12 +37,13 @@ static double sample_at(const gconv_image *image, double unit, position p) {
   return missing ? (double)NAN : image->type == GCONV_F32 && unit > 0 ? value * unit : value;
 }
 
-void gconv_stats_print_values(const char *path, const gconv_image *image, double unit, const gconv_stats *stats) {
-  const bool several = image->frames > 1 || image->channels > 1;
+void gconv_stats_print_values(const char *path, const gconv_image *image, double unit, const gconv_stats *stats,
+                              bool headed) {
+  headed |= image->frames > 1 || image->channels > 1;
   position p = {0};
   for (p.frame = 0; p.frame < image->frames; p.frame++)
     for (p.channel = 0; p.channel < image->channels; p.channel++) {
-      if (several)
+      if (headed)
         gconv_print(stdout, "# %s, frame %d, %s\n", path, (int)p.frame + 1, stats->channels[p.channel].name);
       for (p.y = 0; p.y < image->height; p.y++)
         for (p.x = 0; p.x < image->width; p.x++)

@@ -47,9 +47,9 @@ static void each_figure(const gconv_stats_telling *t, const gconv_channel_stats 
   }
 }
 
-/* Returns the places of channel i; NULL: they are not wanted, or it is all colours together. */
+/* Returns the places of channel i; NULL: they are not wanted, it is all colours together, or all samples are missing. */
 static const gconv_stats_place *place_of(const gconv_stats_telling *t, size_t i) {
-  return t->places && i < (size_t)t->place_count ? &t->places[i] : NULL;
+  return t->places && i < (size_t)t->place_count && t->places[i].min[0] >= 0 ? &t->places[i] : NULL;
 }
 
 /* ---- JSON and CSV ---------------------------------------------------------------------------------------------------- */

@@ -93,7 +93,14 @@ class Stats(CommandTest):
         np.save(self.folder / "t.npy", np.array([[0, 0, 0], [0, 0, 1], [0, 0, 0]], np.float32))  # the peak moves to the left
         self.assertIn("max 1 at column 8, row 7", self.gconv("stats", "f.npy", "-f", "t.npy", "--where", "--border", "replicate").stdout)
         self.gconv("stats", "a.png", "--region", "4x6+27+5", status=2)
-        self.usage_error("--values prints the samples alone", "stats", "a.png", "--values", "--json")
+        for option in "--json", "--channels", "--percentiles=5":
+            self.usage_error("--values prints the samples alone", "stats", "a.png", "--values", option)
+        text = self.gconv("stats", "f.npy", "t.npy", "--region", "1x1+1+1", "--values").stdout
+        self.assertRegex(text, r"\A# f.npy, frame 1, grey\n\S+\n# t.npy, frame 1, grey\n0\n\Z")
+        np.save(self.folder / "n.npy", np.full((4, 5), np.nan, np.float32))
+        self.assertNotIn("column", self.gconv("stats", "n.npy", "--where").stdout)
+        self.assertNotIn("min_at", self.json("n.npy", "--where")[0]["channels"][0])
+        self.assertIn(",,,,,,\n", self.gconv("stats", "n.npy", "--where", "--csv").stdout)
 
     def test_missing_samples_count_in_nothing(self):
         image = self.random.normal(1000, 1, (40, 60)).astype(np.float32)
