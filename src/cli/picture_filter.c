@@ -49,13 +49,14 @@ gconv_status gconv_picture_filter_read(const char *path, const char *format, gco
   gconv_image picture = {0};
   const gconv_format_info *found = NULL;
   struct stat there; /* what comes through a pipe can be read once alone */
-  *taken = stat(path, &there) == 0 && S_ISREG(there.st_mode) &&
-           gconv_image_read_header(path, &picture, &found) == GCONV_OK && strcmp(found->name, "npy") != 0 &&
-           (!format || strcmp(found->name, format) == 0);
+  gconv_status status = GCONV_OK;
+  if (stat(path, &there) == 0 && S_ISREG(there.st_mode))
+    status = gconv_image_read_header(path, &picture, &found);
+  *taken = found && strcmp(found->name, "npy") != 0 && (!format || strcmp(found->name, format) == 0);
   gconv_image_free(&picture);
   if (!*taken)
     return GCONV_OK;
-  gconv_status status = gconv_image_read(path, NULL, &picture);
+  GCONV_THEN(status, gconv_image_read(path, NULL, &picture));
   GCONV_THEN(status, gconv_picture_filter_make(path, &picture, psf));
   gconv_image_free(&picture);
   return status;

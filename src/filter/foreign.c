@@ -23,6 +23,8 @@ static const foreign kinds[] = {
     {START("\x1F\x8B"), "compressed with gzip", "unpack it first"},
     {START("\x89PNG"), "a PNG image, not a filter", "give images with -i"},
     {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},
+    {START("II*\0"), "a TIFF image, not a filter", "-f takes arrays as .npy or .fits, and gconv deconvolve --psf TIFF, too"},
+    {START("MM\0*"), "a TIFF image, not a filter", "-f takes arrays as .npy or .fits, and gconv deconvolve --psf TIFF, too"},
     {START("SIMPLE  ="), "a FITS image, not a filter", "gconv -i IMAGE -f FILE.fits takes it, other commands FILE.npy"},
 };
 

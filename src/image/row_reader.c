@@ -384,9 +384,9 @@ static gconv_status read_header(const origin *from, const gconv_read_options *op
     image->left_out = left_out;
     gconv_metadata_disown(&reader.header);
     gconv_orient_header(image, reader.orientation);
-    if (format)
-      *format = &reader.format->info;
   }
+  if (format && reader.format) /* of a broken file, too, if its first bytes name its format */
+    *format = &reader.format->info;
   gconv_reader_close(&reader);
   gconv_source_close(&source);
   return status;

@@ -61,10 +61,13 @@ class Sums(GuessTest):
         numpy.save(self.folder / "gap.npy", numpy.array([[1, 1, 1], [1, 1, numpy.nan]], numpy.float32))
         self.gconv("-i", "gap.npy", "-f", "identity", "-o", "gap.fits")
         self.usage_error("gap.fits: is no number in column 2 of row 1", "-i", "a.png", "-f", "gap.fits", "-o", "x.png")
+        (self.folder / "cut.fits").write_bytes((self.folder / "star.fits").read_bytes()[:2900])
+        self.usage_error("cut.fits: the file ends too early", "-i", "a.png", "-f", "cut.fits", "-o", "x.png")
         for name in "m.npy", "m.fits", "m.tif":
             self.gconv("make", "[1 2 1]/4", "-o", name)
             self.gconv("-i", name, "-f", "identity", "--depth", "float", "-o", "taps.npy", "--border", "replicate")
             numpy.testing.assert_array_equal(numpy.load(self.folder / "taps.npy"), [[0.25, 0.5, 0.25]])
+        self.usage_error("m.tif: is a TIFF image, not a filter; -f takes arrays as .npy", "-i", "a.png", "-f", "m.tif", "-o", "x.png")
         for words in ("gaussian", "-o", "m.png"), ("sobel", "-o", "m.npy"), ("identity:size=2", "-o", "m.exe.png"):
             self.usage_error("hold floats", "make", *words)
         self.usage_error("three numbers are for volumes", "-i", "a.png", "-f", "gaussian:sigma=1x2x2", "-o", "x.png")
