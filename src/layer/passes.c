@@ -5,6 +5,7 @@
 #include "layer/network.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 size_t gconv_network_measurings(const gconv_network_plan *network) {
@@ -36,12 +37,17 @@ void gconv_network_forget_maps(gconv_network_plan *network) {
   network->kept_rows = 0;
 }
 
-/* Begins to keep the maps of a survey. If there is no place for them, later passes compute them again. */
+/* Begins to keep the maps of a survey. If there is no place for them, later passes compute them again. Their place is taken
+ * at once: if there is none, work_before() must know it before the survey. */
 static void begin_keeping(gconv_network_plan *network) {
   static const double MOST_BYTES = 1 << 30; /* the disk must have room for them */
+  const double bytes = all_bytes(network);
   gconv_network_forget_maps(network);
-  if (all_bytes(network) <= MOST_BYTES)
+  if (bytes <= MOST_BYTES)
     network->kept_file = gconv_open_unnamed() + 1;
+  if (network->kept_file > 0 && fallocate(network->kept_file - 1, 0, 0, (off_t)bytes) != 0 &&
+      (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)) /* other errors: the file system takes no place ahead */
+    gconv_network_forget_maps(network);
 }
 
 /* Reads or writes `size` bytes at a place of the file. Returns false if that fails. */

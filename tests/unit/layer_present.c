@@ -3,9 +3,12 @@
 #include "image/colour.h"
 #include "operation/operation.h"
 
+#include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -214,12 +217,15 @@ static void check_rows(const gconv_image *photo, const gconv_bank *bank, const g
   gconv_plan *whole = make_plan(photo, bank, options, 0), *plan = make_plan(photo, bank, options, rows);
   assert_int_equal(gconv_plan_execute(whole, photo, wholes, gconv_plan_outputs(whole), NULL), GCONV_OK);
   int32_t made = 0;
+  double done = 0; /* the part of the work */
   if (gconv_plan_outputs(plan) == 1)
     check_passes(plan, photo);
   for (size_t i = 0; i < gconv_plan_passes(plan); i++) {
     gconv_plan_pass pass;
     assert_int_equal(gconv_plan_begin_pass(plan, i, &pass), GCONV_OK);
     assert_int_equal(pass.surveys ? 0 : made, pass.first);
+    assert_true(fabs(pass.before - done) < 1e-12);
+    done = pass.after;
     for (int32_t first = pass.first; first < pass.end; first += gconv_plan_row_step(plan))
       run_strip(plan, photo, wholes, &pass, first);
     made = pass.surveys ? 0 : pass.end;
@@ -253,6 +259,23 @@ static void rows_have_the_bits_of_the_whole(void **state) {
   gconv_image_free(&photo);
 }
 
+/* Then maps are made twice. Progress does not go back. */
+static void rows_without_room_for_files(void **state) {
+  (void)state;
+  gconv_image photo = make_photo(1, CHANNELS);
+  gconv_bank bank = {.filters = 5, .channels = CHANNELS, .rows = 2, .columns = 2, .weights = weights};
+  gconv_network_options options = {
+      .algorithm = "direct", .presentation = GCONV_PRESENT_PICTURES, .tone = {.scale = 1, .fit = true}};
+  struct rlimit most;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &most), 0);
+  const struct rlimit few = {100, most.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+  check_rows(&photo, &bank, &options, 6);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
+  gconv_image_free(&photo);
+}
+
 /* ---- Frames ---- */
 
 static void frames_are_presented_one_by_one(void **state) {
@@ -279,13 +302,10 @@ static void frames_are_presented_one_by_one(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(values_become_samples),
-      cmocka_unit_test(tiles_lie_side_by_side),
-      cmocka_unit_test(labels_have_colours),
-      cmocka_unit_test(what_is_no_picture_is_refused),
-      cmocka_unit_test(grey_is_made_first),
-      cmocka_unit_test(rows_have_the_bits_of_the_whole),
-      cmocka_unit_test(frames_are_presented_one_by_one),
+      cmocka_unit_test(values_become_samples),       cmocka_unit_test(tiles_lie_side_by_side),
+      cmocka_unit_test(labels_have_colours),         cmocka_unit_test(what_is_no_picture_is_refused),
+      cmocka_unit_test(grey_is_made_first),          cmocka_unit_test(rows_have_the_bits_of_the_whole),
+      cmocka_unit_test(rows_without_room_for_files), cmocka_unit_test(frames_are_presented_one_by_one),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
