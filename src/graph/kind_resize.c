@@ -273,13 +273,17 @@ static loops loops_of(gconv_tensor_type type) {
 
 /* ---- All axes ---- */
 
+/* Whether an axis is left as it is: tf_half_pixel_for_nn does not move it by a half, which would mix images of a batch. */
+static bool stays(const change *c) {
+  return c->out == c->in && c->scale == 1 && c->coordinates != GCONV_RESIZE_CROP;
+}
+
 /* Sets order[] to the axes that change, from the smallest scale to the largest, and returns their number. */
-static int32_t order_axes(const settings *s, const change *changes, int32_t axes, int32_t *order) {
+static int32_t order_axes(const change *changes, int32_t axes, int32_t *order) {
   int32_t count = 0;
   for (int32_t i = 0; i < axes; i++) {
     const change *c = &changes[i];
-    if (c->out == c->in && c->scale == 1 && s->coordinates != GCONV_RESIZE_CROP &&
-        s->coordinates != GCONV_RESIZE_NEAREST_OF_TF)
+    if (stays(c))
       continue;
     int32_t at = count++;
     for (; at > 0 && changes[order[at - 1]].scale > c->scale; at--)
@@ -297,7 +301,7 @@ static int64_t largest_between(const gconv_node_work *work) {
   int64_t largest = 0;
   if (find_changes(work, changes) != GCONV_OK)
     return 0;
-  const int32_t count = order_axes(work->settings, changes, t.axes, order);
+  const int32_t count = order_axes(changes, t.axes, order);
   for (int32_t i = 0; i + 1 < count; i++) {
     t.shape[order[i]] = changes[order[i]].out;
     largest = gconv_tensor_elements(&t) > largest ? gconv_tensor_elements(&t) : largest;
@@ -316,7 +320,7 @@ static gconv_status run(const gconv_node_work *work, const gconv_node_kind *kind
   GCONV_TRY(find_changes(work, changes));
   if (gconv_tensor_elements(work->out[0]) == 0)
     return GCONV_OK;
-  const int32_t count = order_axes(s, changes, t.axes, order);
+  const int32_t count = order_axes(changes, t.axes, order);
   if (between[0])
     between[1] = between[0] + (size_t)largest_between(work) * gconv_tensor_type_bytes(t.type);
   if (count == 0)
@@ -354,7 +358,7 @@ static gconv_status make_job(const gconv_node_work *work, gconv_gpu_resize *on_g
                                .outside = s->outside,
                                .tables = work->workspace};
   GCONV_TRY(find_changes(work, changes));
-  on_gpu->changed = order_axes(s, changes, on_gpu->axes, order);
+  on_gpu->changed = order_axes(changes, on_gpu->axes, order);
   if (on_gpu->changed > GCONV_GPU_RESIZED)
     return gconv_fail(GCONV_UNSUPPORTED, "resizes %d axes: %d are the most on a GPU", on_gpu->changed, GCONV_GPU_RESIZED);
   for (int32_t i = 0; i < on_gpu->changed; i++) {
@@ -422,7 +426,8 @@ static gconv_node_window window(const gconv_node_work *work, int32_t input, int3
     return w;
   w.numerator = c->in;
   w.denominator = c->out;
-  find_reach(c, &w.before, &w.after);
+  if (!stays(c))
+    find_reach(c, &w.before, &w.after);
   return w;
 }
 

@@ -231,6 +231,8 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("Resize", [X, "", "", I64(2, 4, 8, 7)], {"mode": "linear"}, linear(X, 2, 8, half(8 / 5))),
     ("Resize", [X, "", "", I64(2, 4, 5, 3)], {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
      linear(X, 3, 3, lambda o: o * 6 / 2)),
+    ("Resize", [X, np.float32([]), np.float32([]), I64(2, 4, 5, 14)], {"mode": "linear", "coordinate_transformation_mode": "tf_half_pixel_for_nn"},
+     linear(X, 3, 14, lambda o: (o + 0.5) / 2), 11),  # images of a batch are not mixed
     ("Resize", [X, np.array([1, 1, 2, 2], np.float32)], {"mode": "linear"}, linear(linear(X, 2, 10, lambda o: o / 2), 3, 14, lambda o: o / 2), 10),
     ("Upsample", [X, np.array([1, 1, 1, 2], np.float32)], {"mode": "nearest"}, X.repeat(2, 3), 9),
 ]
