@@ -8,9 +8,9 @@ static const REAL *NAME(floats)(const gconv_node_work *work, int32_t input) {
   return input < work->in_count && work->in[input] ? work->in[input]->data : NULL;
 }
 
-static void NAME(scale)(const REAL *restrict in, int64_t count, REAL factor, REAL bias, REAL *restrict out) {
+static void NAME(scale)(const REAL *restrict in, int64_t count, REAL mean, REAL factor, REAL bias, REAL *restrict out) {
   for (int64_t i = 0; i < count; i++)
-    out[i] = in[i] * factor + bias;
+    out[i] = (in[i] - mean) * factor + bias;
 }
 
 static void NAME(normalize_batch)(void *context, int64_t begin, int64_t end) {
@@ -20,7 +20,7 @@ static void NAME(normalize_batch)(void *context, int64_t begin, int64_t end) {
     const double factor =
         (double)NAME(floats)(j->work, 1)[c] / sqrt((double)NAME(floats)(j->work, 4)[c] + (double)j->s->epsilon);
     const double bias = (double)NAME(floats)(j->work, 2)[c] - (double)NAME(floats)(j->work, 3)[c] * factor;
-    NAME(scale)((const REAL *)j->in + i * j->plane, j->plane, (REAL)factor, (REAL)bias, (REAL *)j->out + i * j->plane);
+    NAME(scale)((const REAL *)j->in + i * j->plane, j->plane, 0, (REAL)factor, (REAL)bias, (REAL *)j->out + i * j->plane);
   }
 }
 
@@ -61,7 +61,8 @@ static void NAME(known_moments)(const gconv_plane_moments *known, int64_t count,
   *inverse = 1 / sqrt(all.squares / all.count + (double)epsilon);
 }
 
-/* Part i is a group of channels of an image. */
+/* Part i is a group of channels of an image. The mean is subtracted first: in * factor - mean * factor would round two large
+ * numbers whose difference is small. `bias` has what the mean loses as a REAL. */
 static void NAME(normalize_group)(void *context, int64_t begin, int64_t end) {
   const job *j = context;
   const int64_t groups = groups_on_cpu(j->work, j->member), each = j->channels / groups;
@@ -75,9 +76,9 @@ static void NAME(normalize_group)(void *context, int64_t begin, int64_t end) {
     for (int64_t k = 0; k < each; k++) {
       const int64_t c = j->member == GROUP && j->s->opset >= 21 ? i % groups * each + k : i % groups;
       const double factor = (double)NAME(floats)(j->work, 1)[c] * inverse;
+      const double bias = (double)NAME(floats)(j->work, 2)[c] - (mean - (double)(REAL)mean) * factor;
       NAME(scale)
-      (in + k * j->plane, j->plane, (REAL)factor, (REAL)((double)NAME(floats)(j->work, 2)[c] - mean * factor),
-       (REAL *)j->out + (i * each + k) * j->plane);
+      (in + k * j->plane, j->plane, (REAL)mean, (REAL)factor, (REAL)bias, (REAL *)j->out + (i * each + k) * j->plane);
     }
   }
 }

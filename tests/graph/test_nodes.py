@@ -199,6 +199,7 @@ CASES = [  # operator, inputs, attributes, what it makes, opset
     ("BatchNormalization", [X, C, C + 1, C / 3, C**2], {}, (X - (C / 3)[:, None, None]) / np.sqrt((C**2)[:, None, None] + 1e-5)
      * C[:, None, None] + (C + 1)[:, None, None]),
     ("InstanceNormalization", [X, C, C + 1], {}, normalized(X, (2, 3)) * C[:, None, None] + (C + 1)[:, None, None]),
+    ("InstanceNormalization", [0 * X + 1000.1, C, C + 1], {}, (0 * X.astype(float) + (C + 1)[:, None, None])),  # a plane of one value has no deviation
     ("GroupNormalization", [X, C, C + 1], {"num_groups": 2},
      normalized(X.reshape(2, 2, 70), 2).reshape(X.shape) * C[:, None, None] + (C + 1)[:, None, None]),
     ("LayerNormalization", [X, X[0, 0], X[1, 1]], {"axis": 2}, normalized(X, (2, 3)) * X[0, 0] + X[1, 1]),

@@ -48,11 +48,12 @@ static __device__ void moments(double first, double sum, double square, double c
 /* Scales and shifts channels: blockIdx.y is a channel of an image. */
 __global__ static void __launch_bounds__(THREADS) scale_planes(const __grid_constant__ gconv_gpu_normalize job) {
   follow_kernel_before();
-  __shared__ float factor, bias;
+  __shared__ float middle, factor, bias; /* (in - middle) * factor + bias: middle is 0 for batches */
   for (int64_t n = blockIdx.y; n < job.images * job.channels; n += gridDim.y) {
     const int64_t c = n % job.channels, each = job.channels / job.groups, group = n / each;
     if (threadIdx.x == 0 && job.how == GCONV_NORM_BATCH) {
       const double f = (double)job.factor[c] / sqrt((double)job.variance[c] + (double)job.epsilon);
+      middle = 0;
       factor = (float)f;
       bias = (float)((double)job.bias[c] - (double)job.mean[c] * f);
     } else if (threadIdx.x < 32 && job.how != GCONV_NORM_BATCH) {
@@ -67,8 +68,9 @@ __global__ static void __launch_bounds__(THREADS) scale_planes(const __grid_cons
       const int64_t own = job.by_group ? group % job.groups : c;
       const double f = (double)job.factor[own] * inverse;
       if (threadIdx.x == 0) {
+        middle = (float)mean;
         factor = (float)f;
-        bias = (float)((double)job.bias[own] - mean * f);
+        bias = (float)((double)job.bias[own] - (mean - (double)middle) * f);
       }
     }
     __syncthreads();
@@ -83,7 +85,8 @@ __global__ static void __launch_bounds__(THREADS) scale_planes(const __grid_cons
 #pragma unroll
       for (int e = 0; e < AT_A_TIME; e++)
         if (i + e * pace < job.plane)
-          out[i + e * pace] = follow_sum(job.tail, some[e] * factor + bias, (int32_t)c, n * job.plane + i + e * pace);
+          out[i + e * pace] =
+              follow_sum(job.tail, (some[e] - middle) * factor + bias, (int32_t)c, n * job.plane + i + e * pace);
     }
     __syncthreads();
   }
